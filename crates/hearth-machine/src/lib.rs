@@ -1,0 +1,160 @@
+//! What a machine is: CPUs, caches, memory nodes, latencies, and what its kernel costs.
+//!
+//! A [`Machine`] is read from TOML (`machines/*.toml`, see `docs/`), is one of the presets, or
+//! describes this host. All quantities are plain integers with their unit in the name.
+
+/// A whole machine. CPUs are numbered from 0, node by node; a cache that is shared by `n` CPUs
+/// serves CPUs `0..n`, the next one `n..2n`, and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Name as given on the command line, for example `sgi-4d340`.
+    pub name: String,
+    /// One sentence for `hearth list machines`.
+    pub description: String,
+    /// CPU clock in hertz; one cycle is rounded to whole picoseconds.
+    pub clock_hz: u64,
+    /// Size of a cache line, of every cache of the machine.
+    pub line_bytes: u64,
+    /// Size of a page.
+    pub page_bytes: u64,
+    /// Memory nodes, each with its CPUs.
+    pub nodes: Vec<Node>,
+    /// Caches, from the CPU outwards. The first level may be split (`Instructions` and `Data`).
+    pub caches: Vec<Cache>,
+    /// Memory and interconnect.
+    pub memory: Memory,
+    /// Translation look-aside buffer of each CPU.
+    pub tlb: Tlb,
+    /// What the kernel costs on this machine.
+    pub kernel: Kernel,
+}
+
+/// A memory node: some CPUs and the memory beside them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Number of CPUs; may be 0 for a node that is memory only.
+    pub cpus: usize,
+    /// Bytes of memory; may be 0.
+    pub memory_bytes: u64,
+}
+
+/// One level of cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Name in reports: `L1i`, `L1d`, `L2`.
+    pub name: String,
+    /// What it holds.
+    pub holds: Holds,
+    /// Capacity of one instance.
+    pub size_bytes: u64,
+    /// Associativity; 1 is direct mapped. Replacement is exact LRU.
+    pub ways: u32,
+    /// How many consecutive CPUs share one instance; 1 is private.
+    pub shared_by: usize,
+    /// Cycles for a reference that is found here.
+    pub latency_cycles: u32,
+}
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holds {
+    /// Instructions only.
+    Instructions,
+    /// Data only.
+    Data,
+    /// Both.
+    Both,
+}
+
+/// Memory behind the caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Cycles for a reference that is served by the CPU's own node.
+    pub local_cycles: u32,
+    /// Cycles for a reference that is served by another node.
+    pub remote_cycles: u32,
+    /// Cycles when another CPU's cache has the line modified and supplies it, same node.
+    pub cache_to_cache_cycles: u32,
+    /// Bandwidth of each node's memory (on a bus machine: of the bus) in bytes a second.
+    pub bandwidth_bytes_per_s: u64,
+}
+
+/// Translation look-aside buffer: fully associative, replaced first in, first out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tlb {
+    /// Number of entries.
+    pub entries: usize,
+    /// Cycles of a refill.
+    pub refill_cycles: u32,
+}
+
+/// What the kernel costs: time, and what it fetches and touches in the caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// Time between two timer interrupts of a CPU.
+    pub tick_ns: u64,
+    /// The CPU that serves I/O interrupts.
+    pub io_interrupt_cpu: usize,
+    /// Time of one I/O request at the disk: a part for each request and a rate.
+    pub io_request_ns: u64,
+    /// Bytes a second of the disk.
+    pub io_bytes_per_s: u64,
+    /// Requests that the disks serve at the same time.
+    pub io_parallel: usize,
+    /// A switch from one task to another (and each look at the run queue).
+    pub switch: Path,
+    /// A timer interrupt.
+    pub tick: Path,
+    /// Entry into and return from a system call.
+    pub system_call: Path,
+    /// A device interrupt, and an interrupt from another CPU.
+    pub interrupt: Path,
+    /// A page fault: a page is touched first.
+    pub page_fault: Path,
+    /// Creation of a task, and its end.
+    pub fork: Path,
+}
+
+/// A path through the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// Cycles of execution without any cache miss.
+    pub cycles: u32,
+    /// Bytes of kernel code fetched.
+    pub code_bytes: u32,
+    /// Bytes touched of data that all CPUs share (run queue, buffers).
+    pub shared_bytes: u32,
+    /// Bytes touched of data of this CPU.
+    pub cpu_bytes: u32,
+    /// Bytes touched of data of the task (its process structure and kernel stack).
+    pub task_bytes: u32,
+}
+
+impl Machine {
+    /// Number of CPUs.
+    pub fn cpus(&self) -> usize {
+        self.nodes.iter().map(|node| node.cpus).sum()
+    }
+
+    /// The node of a CPU.
+    pub fn node_of(&self, cpu: usize) -> usize {
+        let mut first = 0;
+        for (index, node) in self.nodes.iter().enumerate() {
+            first += node.cpus;
+            if cpu < first {
+                return index;
+            }
+        }
+        panic!("CPU {cpu} is in no node of {}", self.name)
+    }
+
+    /// How many CPUs share the outermost data cache: the size of a cache domain.
+    pub fn domain_cpus(&self) -> usize {
+        self.caches.iter().rev().find(|cache| cache.holds != Holds::Instructions).map_or(1, |cache| cache.shared_by)
+    }
+
+    /// Picoseconds of a cycle, rounded.
+    pub fn cycle_ps(&self) -> u64 {
+        (1_000_000_000_000 + self.clock_hz / 2) / self.clock_hz
+    }
+}

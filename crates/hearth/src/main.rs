@@ -1,0 +1,2 @@
+//! The `hearth` command.
+fn main() {}
