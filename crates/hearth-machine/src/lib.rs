@@ -3,6 +3,25 @@
 //! A [`Machine`] is read from TOML (`machines/*.toml`, see `docs/`), is one of the presets, or
 //! describes this host. All quantities are plain integers with their unit in the name.
 
+mod check;
+pub mod located;
+mod presets;
+mod text;
+pub mod units;
+
+pub use presets::presets;
+
+/// Why a machine could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The text is wrong, or describes an impossible machine.
+    #[error(transparent)]
+    Text(#[from] located::LocatedError),
+    /// No preset has this name, and no file can be read there.
+    #[error(transparent)]
+    Unreadable(#[from] located::UnreadableError),
+}
+
 /// A whole machine. CPUs are numbered from 0, node by node; a cache that is shared by `n` CPUs
 /// serves CPUs `0..n`, the next one `n..2n`, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +150,19 @@ pub struct Path {
 }
 
 impl Machine {
+    /// Reads a machine from TOML; `origin` is the file name that errors give.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, a wrong unit, or an impossible machine.
+    pub fn parse(text: &str, origin: &str) -> Result<Machine, MachineError> {
+        Ok(text::parse(text, origin)?)
+    }
+
+    /// Writes the machine as TOML that [`Machine::parse`] reads back as the same machine.
+    pub fn to_toml(&self) -> String {
+        text::to_toml(self)
+    }
+
     /// Number of CPUs.
     pub fn cpus(&self) -> usize {
         self.nodes.iter().map(|node| node.cpus).sum()
@@ -150,7 +182,11 @@ impl Machine {
 
     /// How many CPUs share the outermost data cache: the size of a cache domain.
     pub fn domain_cpus(&self) -> usize {
-        self.caches.iter().rev().find(|cache| cache.holds != Holds::Instructions).map_or(1, |cache| cache.shared_by)
+        self.caches
+            .iter()
+            .rev()
+            .find(|cache| cache.holds != Holds::Instructions)
+            .map_or(1, |cache| cache.shared_by)
     }
 
     /// Picoseconds of a cycle, rounded.

@@ -1,1 +1,133 @@
-//! (to be written)
+//! What to do: policies as small tables of numbers.
+//!
+//! A [`Policy`] is read from TOML (`policies/*.toml`), or is one of the presets. The scheduler
+//! (`bpf/`) ranks the tasks that a CPU may run next by
+//!
+//! ```text
+//! rank(task, cpu) = usage(task) - credit(task, cpu)             the smallest runs next
+//! ```
+//!
+//! where `usage` is the CPU time that the task has had, in nanoseconds, and `credit` is what
+//! [`Credit`] grants it for the warmth that it may find on that CPU. A larger credit keeps a task
+//! longer where it is; no task falls behind its fair share by more than the sum of its credits and
+//! one quantum.
+
+mod check;
+mod presets;
+mod text;
+
+use hearth_machine::located::{LocatedError, UnreadableError};
+
+pub use presets::presets;
+
+/// A scheduling policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Name as given on the command line, for example `light`.
+    pub name: String,
+    /// One sentence for `hearth list policies`.
+    pub description: String,
+    /// How CPU time received becomes an order.
+    pub discipline: Discipline,
+    /// How long a task runs before the CPU looks at its queue again.
+    pub quantum_ns: u64,
+    /// What warmth is worth.
+    pub credit: Credit,
+    /// Whether every task that last ran on a CPU has the `time` credit there, and not only the
+    /// very last one, each less what has faded since it ran. Costs a scan of the CPU's queue.
+    /// (Torrellas et al. 1995, section 5.4.)
+    pub complex: bool,
+    /// With `complex`: how much of the `time` credit is lost for each unit of time since the task
+    /// last ran, in thousandths. 2000 loses 20 ms of credit in 10 ms. 0 otherwise.
+    pub fade_permille: u32,
+    /// Whether a task is bound to the CPU where it first ran. For comparison only: it lets CPUs
+    /// idle beside work.
+    pub attached: bool,
+    /// With [`Discipline::Unix`]: every task's usage is halved each time that this has passed.
+    pub decay_ns: u64,
+}
+
+/// How CPU time received becomes an order among tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Discipline {
+    /// CPU time that decays, as in the UNIX of the papers: who has had little lately comes first.
+    Unix,
+    /// Virtual time: CPU time over weight, never forgotten; a task that slept is moved up.
+    Fair,
+}
+
+/// How much earlier than its usage says a task counts on a CPU. Credits add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Credit {
+    /// The task ran last on this CPU and nothing else has since (`a_t`).
+    pub time_ns: u64,
+    /// This CPU is the one where it last ran (`a_p`).
+    pub processor_ns: u64,
+    /// This CPU shares a last-level cache with that one.
+    pub llc_ns: u64,
+    /// This CPU is on the memory node where it last ran.
+    pub node_ns: u64,
+}
+
+impl Credit {
+    /// The most that a task can have on one CPU.
+    pub fn sum_ns(&self) -> u64 {
+        self.time_ns + self.processor_ns + self.llc_ns + self.node_ns
+    }
+}
+
+/// CPU time that one point of a UNIX priority stands for: priority falls by one for two clock
+/// ticks of 10 ms. (Torrellas et al. 1995, section 4: `prio = base + cpu / 2`.)
+pub const POINT_NS: u64 = 20_000_000;
+
+/// The papers' quantum.
+pub const UNIX_QUANTUM_NS: u64 = 30_000_000;
+
+/// The decay of a UNIX kernel: once a second.
+pub const UNIX_DECAY_NS: u64 = 1_000_000_000;
+
+impl Policy {
+    /// Reads a policy from TOML; `origin` is the file name that errors give.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, a wrong unit, or a contradiction.
+    pub fn parse(text: &str, origin: &str) -> Result<Policy, PolicyError> {
+        Ok(text::parse(text, origin)?)
+    }
+
+    /// Writes the policy as TOML that [`Policy::parse`] reads back as the same policy.
+    pub fn to_toml(&self) -> String {
+        text::to_toml(self)
+    }
+
+    /// The paper's affinity with the constants `a_t` and `a_p`, in points of priority: `light` is
+    /// (6, 6), `heavy` is (16, 16), and the standard scheduler is (0, 0).
+    pub fn affinity(a_t: u32, a_p: u32) -> Policy {
+        Policy {
+            name: format!("affinity-{a_t}-{a_p}"),
+            description: format!("UNIX with affinity: a_t = {a_t} and a_p = {a_p} points of 20 ms"),
+            discipline: Discipline::Unix,
+            quantum_ns: UNIX_QUANTUM_NS,
+            credit: Credit {
+                time_ns: u64::from(a_t) * POINT_NS,
+                processor_ns: u64::from(a_p) * POINT_NS,
+                ..Credit::default()
+            },
+            complex: false,
+            fade_permille: 0,
+            attached: false,
+            decay_ns: UNIX_DECAY_NS,
+        }
+    }
+}
+
+/// Why a policy could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// The text is wrong, or contradicts itself.
+    #[error(transparent)]
+    Text(#[from] LocatedError),
+    /// No preset has this name, and no file can be read there.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableError),
+}
