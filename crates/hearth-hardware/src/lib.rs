@@ -1,1 +1,24 @@
-//! (to be written)
+//! Simulated hardware: caches, coherence, TLB, memory nodes and their bandwidth.
+//!
+//! Exact, deterministic and fast; it knows CPUs and addresses, but no task and no kernel. Three
+//! parts meet in small integers: a [`Port`] is one CPU's side (its clock and a filter for repeated
+//! references), [`Hardware`] is everything that CPUs share, and a *line* is the number of a
+//! physical cache line.
+//!
+//! One address names one byte of memory for every task of a machine: programs that share memory use
+//! the same addresses, programs that do not are given different ones. See `docs/realism.md`.
+
+mod address;
+mod cache;
+mod channel;
+mod coherence;
+mod counters;
+mod hardware;
+mod pages;
+mod port;
+mod tlb;
+
+pub use address::{Access, Address, Mode, Placement, Segment};
+pub use counters::{Cause, Counters};
+pub use hardware::{Hardware, Touched, Unsupported};
+pub use port::Port;

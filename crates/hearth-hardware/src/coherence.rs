@@ -1,0 +1,441 @@
+//! The caches together: inclusion, write-invalidate coherence, write-backs, causes of misses.
+//!
+//! Each CPU has a split first level and perhaps a private second one; a *domain* of CPUs shares a
+//! last level (a domain may be one CPU). Outer levels include inner ones. A directory keeps for each
+//! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
+//! of one domain holds is that CPU's to write without asking.
+
+use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of};
+use crate::counters::Cause;
+use crate::hardware::array;
+use crate::pages::Pages;
+use crate::port::Port;
+use hearth_machine::{Holds, Machine};
+use std::rc::Rc;
+
+/// Who served a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Served {
+    L1,
+    /// A hit, but other caches had to be told of the store.
+    Upgrade,
+    L2,
+    Llc,
+    /// Memory; `write_back` is a modified line that had to leave to make room.
+    Memory {
+        write_back: Option<u32>,
+    },
+    /// The cache of another CPU, `supplier`.
+    Cache {
+        supplier: usize,
+        write_back: Option<u32>,
+    },
+}
+
+/// Who holds a line.
+#[derive(Clone, Copy, Default)]
+struct Holders {
+    /// CPUs that have it in a private cache, as bits.
+    cpus: u64,
+    /// Domains whose last level has it, as bits.
+    domains: u64,
+}
+
+/// Of a line that a domain does not hold: never held, lost to another CPU's store, or else 1 + the
+/// number of the task that replaced it.
+type Departure = u16;
+const NEVER: Departure = 0;
+const INVALIDATED: Departure = u16::MAX;
+
+struct Private {
+    l1i: Cache,
+    l1d: Cache,
+    l2: Option<Cache>,
+}
+
+struct Domain {
+    llc: Cache,
+    departures: Vec<Departure>,
+    cpus: u64,
+}
+
+/// All caches of a machine.
+pub(crate) struct Caches {
+    private: Vec<Private>,
+    domains: Vec<Domain>,
+    holders: Vec<Holders>,
+    domain_of: Vec<usize>,
+    ports: Vec<Rc<Port>>,
+    l2_fetches: bool,
+    llc_fetches: bool,
+}
+
+impl Caches {
+    pub(crate) fn new(
+        machine: &Machine,
+        l1i: &hearth_machine::Cache,
+        l1d: &hearth_machine::Cache,
+        l2: Option<&hearth_machine::Cache>,
+        llc: &hearth_machine::Cache,
+        ports: Vec<Rc<Port>>,
+    ) -> Self {
+        let line = machine.line_bytes;
+        let private =
+            || Private { l1i: array(l1i, line), l1d: array(l1d, line), l2: l2.map(|l2| array(l2, line)) };
+        let cpus = machine.cpus();
+        let domain = |first: usize| Domain {
+            llc: array(llc, line),
+            departures: Vec::new(),
+            cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
+        };
+        Self {
+            private: (0..cpus).map(|_| private()).collect(),
+            domains: (0..cpus).step_by(llc.shared_by).map(domain).collect(),
+            holders: Vec::new(),
+            domain_of: (0..cpus).map(|cpu| cpu / llc.shared_by).collect(),
+            ports,
+            l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
+            llc_fetches: llc.holds == Holds::Both,
+        }
+    }
+
+    /// Makes room for lines `0..lines`.
+    pub(crate) fn grow(&mut self, lines: usize) {
+        assert!(lines < LINES as usize, "the simulated memory is limited to {LINES} lines");
+        if self.holders.len() < lines {
+            self.holders.resize(lines, Holders::default());
+            self.domains.iter_mut().for_each(|domain| domain.departures.resize(lines, NEVER));
+        }
+    }
+
+    /// A load or store.
+    #[inline]
+    pub(crate) fn data(&mut self, port: &Port, pages: &Pages, line: u32, write: bool) -> Served {
+        let cpu = port.index();
+        let l1d = &mut self.private[cpu].l1d;
+        if let Some(recent) = l1d.most_recent(line).filter(|&recent| recent != line) {
+            port.forget_data(pages.virtual_line(recent));
+        }
+        if let Some(entry) = l1d.touch(line) {
+            if !write {
+                return Served::L1;
+            }
+            let owned = *entry & OWNED != 0;
+            *entry |= OWNED | DIRTY;
+            let told = !owned && self.take_ownership(cpu, pages, line);
+            return if told { Served::Upgrade } else { Served::L1 };
+        }
+        let (flags, served) = self.second_level(port, pages, line, write, false);
+        let dirty = if write { DIRTY } else { 0 };
+        if let Some(victim) = self.private[cpu].l1d.insert(line, flags | dirty) {
+            self.leave_l1d(cpu, victim);
+        }
+        port.count(|counters| {
+            counters.l1d_misses += 1;
+            count_level(counters, served);
+        });
+        served
+    }
+
+    /// An instruction fetch.
+    #[inline]
+    pub(crate) fn fetch(&mut self, port: &Port, pages: &Pages, line: u32) -> Served {
+        let cpu = port.index();
+        let l1i = &mut self.private[cpu].l1i;
+        if let Some(recent) = l1i.most_recent(line).filter(|&recent| recent != line) {
+            port.forget_code(pages.virtual_line(recent));
+        }
+        if l1i.touch(line).is_some() {
+            return Served::L1;
+        }
+        let (_, served) = self.second_level(port, pages, line, false, true);
+        if let Some(victim) = self.private[cpu].l1i.insert(line, 0) {
+            self.leave_l1i(port, line_of(victim));
+        }
+        port.count(|counters| {
+            counters.l1i_misses += 1;
+            count_level(counters, served);
+            counters.instruction_misses += u64::from(!matches!(served, Served::L2 | Served::Llc));
+        });
+        served
+    }
+
+    /// A line has left one of the two first-level caches, and there is no second level.
+    fn forget_holder(&mut self, cpu: usize, line: u32) {
+        let private = &mut self.private[cpu];
+        if private.l1d.peek(line).is_none() && private.l1i.peek(line).is_none() {
+            self.holders[line as usize].cpus &= !(1 << cpu);
+        }
+    }
+
+    fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
+        let line = line_of(victim);
+        let outer = match &mut self.private[cpu].l2 {
+            Some(l2) => l2.peek(line),
+            None => self.domains[self.domain_of[cpu]].llc.peek(line),
+        };
+        if let Some(outer) = outer {
+            *outer |= victim & DIRTY;
+        }
+        if self.private[cpu].l2.is_none() {
+            self.forget_holder(cpu, line);
+        }
+    }
+
+    fn leave_l1i(&mut self, port: &Port, line: u32) {
+        let cpu = port.index();
+        if !self.llc_fetches {
+            self.domains[self.domain_of[cpu]].departures[line as usize] = port.task() + 1;
+        } else if !self.l2_fetches {
+            self.forget_holder(cpu, line);
+        }
+    }
+
+    /// A miss of the first level. Returns the entry's flags for it.
+    fn second_level(
+        &mut self,
+        port: &Port,
+        pages: &Pages,
+        line: u32,
+        write: bool,
+        code: bool,
+    ) -> (Entry, Served) {
+        let cpu = port.index();
+        if code && !self.l2_fetches {
+            return self.last_level(port, pages, line, write, code);
+        }
+        let Some(l2) = &mut self.private[cpu].l2 else {
+            return self.last_level(port, pages, line, write, code);
+        };
+        if let Some(entry) = l2.touch(line) {
+            let owned = *entry & OWNED;
+            if write && owned == 0 {
+                *entry |= OWNED;
+                self.take_ownership(cpu, pages, line);
+                return (OWNED, Served::L2);
+            }
+            return (owned, Served::L2);
+        }
+        let (flags, served) = self.last_level(port, pages, line, write, code);
+        let victim = self.private[cpu].l2.as_mut().and_then(|l2| l2.insert(line, flags));
+        if let Some(victim) = victim {
+            self.leave_l2(cpu, pages, victim);
+        }
+        (flags, served)
+    }
+
+    fn leave_l2(&mut self, cpu: usize, pages: &Pages, victim: Entry) {
+        let line = line_of(victim);
+        let dirty = (victim | self.drop_l1(cpu, pages, line)) & DIRTY;
+        if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
+            *outer |= dirty;
+        }
+        self.holders[line as usize].cpus &= !(1 << cpu);
+    }
+
+    /// A miss of all private levels. Returns the entry's flags for them.
+    fn last_level(
+        &mut self,
+        port: &Port,
+        pages: &Pages,
+        line: u32,
+        write: bool,
+        code: bool,
+    ) -> (Entry, Served) {
+        let cpu = port.index();
+        let domain = self.domain_of[cpu];
+        if code && !self.llc_fetches {
+            self.classify(port, line, domain);
+            return (0, Served::Memory { write_back: None });
+        }
+        let (me, mine) = (1 << cpu, 1 << domain);
+        let holders = self.holders[line as usize];
+        let hit = self.domains[domain].llc.touch(line).is_some();
+        let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
+        let supplier = match (shared, write) {
+            (false, _) => None,
+            (true, true) => self.invalidate_others(cpu, pages, line),
+            (true, false) => self.downgrade_owner(pages, line, holders, domain),
+        };
+        let served = if hit {
+            Served::Llc
+        } else {
+            self.classify(port, line, domain);
+            let victim = self.domains[domain].llc.insert(line, 0);
+            let write_back = victim.and_then(|victim| self.leave_llc(port.task(), pages, domain, victim));
+            match supplier {
+                Some(supplier) => Served::Cache { supplier, write_back },
+                None => Served::Memory { write_back },
+            }
+        };
+        let holders = &mut self.holders[line as usize];
+        holders.cpus |= me;
+        holders.domains |= mine;
+        let alone = holders.cpus == me && holders.domains == mine;
+        (if alone && !code { OWNED } else { 0 }, served)
+    }
+
+    fn classify(&mut self, port: &Port, line: u32, domain: usize) {
+        let departure = self.domains[domain].departures[line as usize];
+        let cause = match departure {
+            INVALIDATED => Cause::Coherence,
+            replacer if replacer == port.task() + 1 => Cause::Self_,
+            _ if port.moved() => Cause::Move,
+            NEVER => Cause::FirstTouch,
+            _ => Cause::Other,
+        };
+        port.count(|counters| counters.causes[cause as usize] += 1);
+    }
+
+    /// A line leaves a last-level cache, and with it the private caches below. Returns it if it has
+    /// to be written to memory.
+    fn leave_llc(&mut self, task: u16, pages: &Pages, domain: usize, victim: Entry) -> Option<u32> {
+        let line = line_of(victim);
+        let mut dirty = victim & DIRTY;
+        let mut below = self.holders[line as usize].cpus & self.domains[domain].cpus;
+        while below != 0 {
+            let cpu = below.trailing_zeros() as usize;
+            below &= below - 1;
+            dirty |= self.drop_private(cpu, pages, line) & DIRTY;
+        }
+        let holders = &mut self.holders[line as usize];
+        holders.cpus &= !self.domains[domain].cpus;
+        holders.domains &= !(1 << domain);
+        self.domains[domain].departures[line as usize] = task + 1;
+        if dirty == 0 {
+            return None;
+        }
+        Some(line)
+    }
+
+    /// Takes a line out of a CPU's first level; returns its flags.
+    fn drop_l1(&mut self, cpu: usize, pages: &Pages, line: u32) -> Entry {
+        let virtual_line = pages.virtual_line(line);
+        let (private, port) = (&mut self.private[cpu], &self.ports[cpu]);
+        let flags = private.l1d.remove(line);
+        if flags.is_some() {
+            port.forget_data(virtual_line);
+        }
+        if self.llc_fetches && private.l1i.remove(line).is_some() {
+            port.forget_code(virtual_line);
+        }
+        flags.unwrap_or(0)
+    }
+
+    fn drop_private(&mut self, cpu: usize, pages: &Pages, line: u32) -> Entry {
+        let l2 = self.private[cpu].l2.as_mut().and_then(|l2| l2.remove(line));
+        self.drop_l1(cpu, pages, line) | l2.unwrap_or(0)
+    }
+
+    /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
+    fn take_ownership(&mut self, cpu: usize, pages: &Pages, line: u32) -> bool {
+        let holders = self.holders[line as usize];
+        let (me, mine) = (1 << cpu, 1 << self.domain_of[cpu]);
+        let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
+        if shared {
+            self.invalidate_others(cpu, pages, line);
+        }
+        self.holders[line as usize].cpus |= me;
+        shared
+    }
+
+    /// Takes a line from everyone else. Returns a CPU of a domain that had it modified.
+    fn invalidate_others(&mut self, cpu: usize, pages: &Pages, line: u32) -> Option<usize> {
+        let domain = self.domain_of[cpu];
+        let holders = self.holders[line as usize];
+        let mut supplier = None;
+        let mut others = holders.cpus & !(1 << cpu);
+        while others != 0 {
+            let other = others.trailing_zeros() as usize;
+            others &= others - 1;
+            let flags = self.drop_private(other, pages, line);
+            self.ports[other].count(|counters| counters.invalidations += 1);
+            if flags & DIRTY != 0 && self.domain_of[other] != domain {
+                supplier = Some(other);
+            }
+        }
+        let mut others = holders.domains & !(1 << domain);
+        while others != 0 {
+            let other = others.trailing_zeros() as usize;
+            others &= others - 1;
+            let flags = self.domains[other].llc.remove(line).unwrap_or(0);
+            self.domains[other].departures[line as usize] = INVALIDATED;
+            if flags & DIRTY != 0 {
+                supplier = supplier.or(Some(self.domains[other].cpus.trailing_zeros() as usize));
+            }
+        }
+        let holders = &mut self.holders[line as usize];
+        holders.cpus &= 1 << cpu;
+        holders.domains &= 1 << domain;
+        supplier
+    }
+
+    /// Someone else reads a line: whoever owns it may no longer write it unasked, and gives up what it
+    /// modified. Returns a CPU of another domain that had it modified.
+    fn downgrade_owner(
+        &mut self,
+        pages: &Pages,
+        line: u32,
+        holders: Holders,
+        domain: usize,
+    ) -> Option<usize> {
+        let mut flags = 0;
+        let mut holder = None;
+        if holders.cpus.is_power_of_two() {
+            let owner = holders.cpus.trailing_zeros() as usize;
+            holder = Some(owner);
+            let virtual_line = pages.virtual_line(line);
+            let private = &mut self.private[owner];
+            for entry in [private.l1d.peek(line), private.l2.as_mut().and_then(|l2| l2.peek(line))] {
+                if let Some(entry) = entry {
+                    flags |= *entry;
+                    *entry &= !(OWNED | DIRTY);
+                }
+            }
+            self.ports[owner].forget_data(virtual_line);
+        }
+        if let Some(entry) = self.domains[domain].llc.peek(line) {
+            *entry |= flags & DIRTY;
+            return None;
+        }
+        if holders.domains.is_power_of_two() {
+            let owner = holders.domains.trailing_zeros() as usize;
+            let entry = self.domains[owner].llc.peek(line);
+            flags |= entry.map_or(0, |entry| std::mem::replace(entry, *entry & !DIRTY));
+            if flags & DIRTY != 0 {
+                return holder.or(Some(self.domains[owner].cpus.trailing_zeros() as usize));
+            }
+        }
+        None
+    }
+
+    /// Empties the caches of a CPU's domain; modified lines are written back.
+    pub(crate) fn flush(&mut self, pages: &Pages, cpu: usize) {
+        let domain = self.domain_of[cpu];
+        let entries: Vec<Entry> = self.domains[domain].llc.entries().collect();
+        for entry in entries {
+            self.domains[domain].llc.remove(line_of(entry));
+            self.leave_llc(self.ports[cpu].task(), pages, domain, entry);
+        }
+        for other in 0..self.private.len() {
+            if self.domains[domain].cpus >> other & 1 == 1 && !self.llc_fetches {
+                let code: Vec<Entry> = self.private[other].l1i.entries().collect();
+                code.into_iter().for_each(|entry| _ = self.private[other].l1i.remove(line_of(entry)));
+            }
+            if self.domains[domain].cpus >> other & 1 == 1 {
+                self.ports[other].forget_everything();
+            }
+        }
+    }
+}
+
+fn count_level(counters: &mut crate::counters::Counters, served: Served) {
+    match served {
+        Served::L2 => counters.l2_hits += 1,
+        Served::Llc => counters.llc_hits += 1,
+        Served::Memory { write_back: Some(_) } | Served::Cache { write_back: Some(_), .. } => {
+            counters.write_backs += 1;
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,93 @@
+//! What a CPU's memory system counted.
+
+use std::ops::{AddAssign, Sub};
+
+/// Why a reference had to go to memory: what became of the line since this cache last had it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// It was never here.
+    FirstTouch,
+    /// The same task replaced it.
+    Self_,
+    /// Another task (or the kernel on its behalf) replaced it.
+    Other,
+    /// Another CPU wrote it.
+    Coherence,
+    /// The task has just moved to this CPU from another, and the line was not here, or was replaced by
+    /// another task.
+    Move,
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
+        /// Event counts of one CPU (or a difference of two readings).
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+            /// References that went to memory, by [`Cause`], in its order.
+            pub causes: [u64; 5],
+        }
+
+        impl Sub for Counters {
+            type Output = Counters;
+            fn sub(self, earlier: Counters) -> Counters {
+                let mut causes = self.causes;
+                causes.iter_mut().zip(earlier.causes).for_each(|(a, b)| *a -= b);
+                Counters { $($name: self.$name - earlier.$name,)* causes }
+            }
+        }
+
+        impl AddAssign for Counters {
+            fn add_assign(&mut self, other: Counters) {
+                $(self.$name += other.$name;)*
+                self.causes.iter_mut().zip(other.causes).for_each(|(a, b)| *a += b);
+            }
+        }
+    };
+}
+
+counters! {
+    /// Loads.
+    reads,
+    /// Stores.
+    writes,
+    /// Instruction lines fetched (a loop's repeated fetches of the same lines are folded into one).
+    fetches,
+    /// Loads and stores that missed the first-level data cache.
+    l1d_misses,
+    /// Fetches that missed the first-level instruction cache.
+    l1i_misses,
+    /// Misses of the first level that a private second level served.
+    l2_hits,
+    /// Misses that the last-level cache served.
+    llc_hits,
+    /// References served by memory of the CPU's own node.
+    memory_local,
+    /// References served by memory of another node.
+    memory_remote,
+    /// References served by another CPU's cache, which had the line modified.
+    cache_to_cache,
+    /// Of those that left the CPU's caches: instruction fetches.
+    instruction_misses,
+    /// Stores to a line that other caches held, which had to be told.
+    upgrades,
+    /// Lines that this CPU lost because another CPU wrote them.
+    invalidations,
+    /// Modified lines written back to memory.
+    write_backs,
+    /// TLB refills.
+    tlb_misses,
+    /// Pages touched for the first time.
+    page_faults,
+    /// Picoseconds beyond a first-level hit that references took.
+    stall_ps,
+    /// Of these, picoseconds of waiting for a busy bus or memory.
+    queue_ps,
+}
+
+impl Counters {
+    /// References that left the CPU's caches: what a monitor on the bus sees.
+    pub fn misses(&self) -> u64 {
+        self.memory_local + self.memory_remote + self.cache_to_cache
+    }
+}

@@ -1,0 +1,248 @@
+//! The memory system as a whole: translation, the first level, and what each reference costs.
+
+use crate::address::{Access, Address, Mode, Placement, Segment};
+use crate::cache::Cache;
+use crate::channel::Channel;
+use crate::coherence::{Caches, Served};
+use crate::pages::Pages;
+use crate::port::Port;
+use crate::tlb::Tlb;
+use hearth_machine::{Holds, Machine};
+use std::rc::Rc;
+use thiserror::Error;
+
+/// A machine that can be described but not simulated.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("machine {machine}: {reason}")]
+pub struct Unsupported {
+    machine: String,
+    reason: String,
+}
+
+/// Everything that the CPUs of a machine share, and their private caches.
+pub struct Hardware {
+    ports: Vec<Rc<Port>>,
+    caches: Caches,
+    pages: Pages,
+    tlbs: Vec<Tlb>,
+    channels: Vec<Channel>,
+    cost: Costs,
+    node_of_cpu: Vec<usize>,
+    line_shift: u32,
+    page_line_shift: u32,
+}
+
+/// Picoseconds by who serves a reference.
+struct Costs {
+    l1: u64,
+    l2: u64,
+    llc: u64,
+    local: u64,
+    remote: u64,
+    cache_to_cache: u64,
+    tlb_refill: u64,
+}
+
+/// What the kernel must know about a reference.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The page was touched for the first time: the kernel has work to do.
+    pub page_fault: bool,
+}
+
+fn first_level(machine: &Machine, kind: Holds) -> Option<&hearth_machine::Cache> {
+    machine.caches.iter().find(|cache| cache.holds == kind || cache.holds == Holds::Both)
+}
+
+impl Hardware {
+    /// A machine with cold caches. `seed` decides which page frames the kernel hands out.
+    ///
+    /// # Errors
+    /// [`Unsupported`] if the caches are not a split private first level, at most one private second
+    /// level, and one last level.
+    pub fn new(machine: &Machine, seed: u64) -> Result<Self, Unsupported> {
+        let unsupported = |reason: &str| Unsupported { machine: machine.name.clone(), reason: reason.into() };
+        let l1i =
+            first_level(machine, Holds::Instructions).ok_or_else(|| unsupported("no instruction cache"))?;
+        let l1d = first_level(machine, Holds::Data).ok_or_else(|| unsupported("no data cache"))?;
+        if l1i.holds == Holds::Both || l1d.holds == Holds::Both {
+            return Err(unsupported("the first level must be split into an instruction and a data cache"));
+        }
+        let outer: Vec<_> =
+            machine.caches.iter().filter(|cache| cache.name != l1i.name && cache.name != l1d.name).collect();
+        let (l2, llc) = match outer[..] {
+            [llc] => (None, llc),
+            [l2, llc] => (Some(l2), llc),
+            _ => return Err(unsupported("two or three levels of cache can be simulated")),
+        };
+        if outer.iter().any(|cache| cache.holds == Holds::Instructions) {
+            return Err(unsupported("a second level for instructions only cannot be simulated"));
+        }
+        if l1i.shared_by != 1 || l1d.shared_by != 1 || l2.is_some_and(|l2| l2.shared_by != 1) {
+            return Err(unsupported("only the last level may be shared by CPUs"));
+        }
+        let cycle_ps = machine.cycle_ps();
+        let port = |cpu| Rc::new(Port::new(cpu, cycle_ps, l1d.latency_cycles, machine.line_bytes));
+        let cycles = |cycles: u32| u64::from(cycles) * cycle_ps;
+        let service_ps = machine.line_bytes * 1_000_000_000_000 / machine.memory.bandwidth_bytes_per_s.max(1);
+        let ports: Vec<_> = (0..machine.cpus()).map(port).collect();
+        Ok(Self {
+            caches: Caches::new(machine, l1i, l1d, l2, llc, ports.clone()),
+            ports,
+            pages: Pages::new(machine, seed),
+            tlbs: (0..machine.cpus()).map(|_| Tlb::new(machine.tlb.entries)).collect(),
+            channels: machine.nodes.iter().map(|_| Channel::new(service_ps)).collect(),
+            cost: Costs {
+                l1: cycles(l1d.latency_cycles),
+                l2: cycles(l2.map_or(0, |l2| l2.latency_cycles)),
+                llc: cycles(llc.latency_cycles),
+                local: cycles(machine.memory.local_cycles),
+                remote: cycles(machine.memory.remote_cycles),
+                cache_to_cache: cycles(machine.memory.cache_to_cache_cycles),
+                tlb_refill: cycles(machine.tlb.refill_cycles),
+            },
+            node_of_cpu: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
+            line_shift: machine.line_bytes.trailing_zeros(),
+            page_line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
+        })
+    }
+
+    /// The CPUs, by number.
+    pub fn ports(&self) -> &[Rc<Port>] {
+        &self.ports
+    }
+
+    /// Sets aside `bytes` of addresses. No memory is used until a page is touched.
+    pub fn segment(&mut self, bytes: u64, placement: Placement) -> Segment {
+        self.pages.segment(bytes, placement)
+    }
+
+    /// One reference, to at most one line: changes the caches, counts, and charges the CPU's clock.
+    #[inline]
+    pub fn reference(&mut self, cpu: usize, address: Address, access: Access, mode: Mode) -> Touched {
+        let port = Rc::clone(&self.ports[cpu]);
+        let (line, page_fault) = self.translate(&port, address, mode);
+        let virtual_line = (address >> self.line_shift) as u32;
+        if access == Access::Fetch {
+            let served = self.caches.fetch(&port, &self.pages, line);
+            self.charge(&port, line, served, 0);
+            port.count(|counters| counters.fetches += 1);
+            if mode == Mode::User {
+                port.remember_code(virtual_line);
+            }
+        } else {
+            let write = access == Access::Write;
+            let served = self.caches.data(&port, &self.pages, line, write);
+            self.charge(&port, line, served, self.cost.l1);
+            port.count(|counters| if write { counters.writes += 1 } else { counters.reads += 1 });
+            if mode == Mode::User {
+                port.remember_data(virtual_line, write);
+            }
+        }
+        Touched { page_fault }
+    }
+
+    /// The physical line of an address, and whether its page had to be given memory.
+    #[inline]
+    fn translate(&mut self, port: &Port, address: Address, mode: Mode) -> (u32, bool) {
+        let cpu = port.index();
+        let page = self.pages.page_of(address);
+        if mode == Mode::User && !self.tlbs[cpu].holds(page) {
+            self.refill_tlb(port, page);
+        }
+        let (frame, fault) = match self.pages.frame(page) {
+            Some(frame) => (frame, false),
+            None => (self.map(port, page), true),
+        };
+        let line_in_page = (address >> self.line_shift) as u32 & ((1 << self.page_line_shift) - 1);
+        (frame << self.page_line_shift | line_in_page, fault)
+    }
+
+    #[cold]
+    fn map(&mut self, port: &Port, page: u32) -> u32 {
+        let frame = self.pages.map(page, self.node_of_cpu[port.index()]);
+        self.caches.grow(self.pages.frames() << self.page_line_shift);
+        port.count(|counters| counters.page_faults += 1);
+        frame
+    }
+
+    #[cold]
+    fn refill_tlb(&mut self, port: &Port, page: u32) {
+        if let Some(victim) = self.tlbs[port.index()].insert(page) {
+            port.forget_lines(victim << self.page_line_shift, 1 << self.page_line_shift);
+        }
+        port.advance_ps(self.cost.tlb_refill);
+        port.count(|counters| {
+            counters.tlb_misses += 1;
+            counters.stall_ps += self.cost.tlb_refill;
+        });
+    }
+
+    /// Charges a reference: `base_ps` is what a first-level hit takes.
+    #[inline]
+    fn charge(&mut self, port: &Port, line: u32, served: Served, base_ps: u64) {
+        let ps = match served {
+            Served::L1 => base_ps,
+            Served::L2 => self.cost.l2,
+            Served::Llc => self.cost.llc,
+            Served::Memory { .. } | Served::Cache { .. } => self.charge_memory(port, line, served),
+            Served::Upgrade => base_ps + self.cost.cache_to_cache,
+        };
+        port.advance_ps(ps);
+        if ps != base_ps {
+            port.count(|counters| counters.stall_ps += ps - base_ps);
+        }
+    }
+
+    fn charge_memory(&mut self, port: &Port, line: u32, served: Served) -> u64 {
+        let home = self.pages.node_of_frame(line >> self.page_line_shift);
+        let here = self.node_of_cpu[port.index()];
+        let channel = &mut self.channels[home];
+        let queue_ps = channel.request(port.now_ps());
+        let (supplier, write_back) = match served {
+            Served::Cache { supplier, write_back } => (Some(supplier), write_back),
+            Served::Memory { write_back } => (None, write_back),
+            _ => (None, None),
+        };
+        if let Some(victim) = write_back {
+            let home = self.pages.node_of_frame(victim >> self.page_line_shift);
+            self.channels[home].request(port.now_ps());
+        }
+        let ps = match supplier {
+            Some(cpu) if self.node_of_cpu[cpu] == here => self.cost.cache_to_cache,
+            Some(_) => self.cost.remote.max(self.cost.cache_to_cache),
+            None if home == here => self.cost.local,
+            None => self.cost.remote,
+        };
+        port.count(|counters| {
+            match supplier {
+                Some(_) => counters.cache_to_cache += 1,
+                None if home == here => counters.memory_local += 1,
+                None => counters.memory_remote += 1,
+            }
+            counters.queue_ps += queue_ps;
+        });
+        ps + queue_ps
+    }
+
+    /// Empties the caches of a CPU's cache domain, as the paper does to measure reload misses.
+    pub fn flush(&mut self, cpu: usize) {
+        self.caches.flush(&self.pages, cpu);
+    }
+
+    /// Bytes that a page holds.
+    pub fn page_bytes(&self) -> u64 {
+        1 << (self.line_shift + self.page_line_shift)
+    }
+
+    /// Bytes that a line holds.
+    pub fn line_bytes(&self) -> u64 {
+        1 << self.line_shift
+    }
+}
+
+/// A cache array of the described shape.
+pub(crate) fn array(cache: &hearth_machine::Cache, line_bytes: u64) -> Cache {
+    Cache::new(cache.size_bytes, cache.ways, line_bytes)
+}

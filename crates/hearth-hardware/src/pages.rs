@@ -1,0 +1,131 @@
+//! Pages: from addresses to physical lines, and which node holds them.
+//!
+//! Page frames are handed out in a shuffled order within blocks of 1,024, as a kernel's free list
+//! that has been in use is: physically indexed caches see no neat layout, and the simulated memory
+//! stays dense, so that everything kept per line is a flat array.
+
+use crate::address::{Address, Placement, Segment};
+use hearth_machine::Machine;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+
+const UNMAPPED: u32 = u32::MAX;
+const SHUFFLED_FRAMES: u32 = 1024;
+
+/// The page table of the machine's one address space, and its frames.
+pub(crate) struct Pages {
+    page_shift: u32,
+    /// Lines of a page, as a power of two.
+    line_shift: u32,
+    /// Frame by page.
+    frames: Vec<u32>,
+    /// Page by frame.
+    pages: Vec<u32>,
+    /// Node by frame.
+    nodes: Vec<u8>,
+    /// Where pages of each segment go: (first page, placement), in order of address.
+    segments: Vec<(u32, Placement)>,
+    free: Vec<u32>,
+    random: Pcg32,
+    used_bytes: Vec<u64>,
+    memory_bytes: Vec<u64>,
+    next_round_robin: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(machine: &Machine, seed: u64) -> Self {
+        Self {
+            page_shift: machine.page_bytes.trailing_zeros(),
+            line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
+            frames: Vec::new(),
+            pages: Vec::new(),
+            nodes: Vec::new(),
+            segments: Vec::new(),
+            free: Vec::new(),
+            random: Pcg32::seed_from_u64(seed),
+            used_bytes: vec![0; machine.nodes.len()],
+            memory_bytes: machine.nodes.iter().map(|node| node.memory_bytes).collect(),
+            next_round_robin: 0,
+        }
+    }
+
+    /// Sets aside addresses; memory is given when a page is first touched.
+    pub(crate) fn segment(&mut self, bytes: u64, placement: Placement) -> Segment {
+        let first = self.frames.len();
+        let pages = bytes.div_ceil(1 << self.page_shift).max(1) as usize;
+        self.frames.resize(first + pages, UNMAPPED);
+        self.segments.push((first as u32, placement));
+        Segment { base: (first as Address) << self.page_shift, bytes }
+    }
+
+    #[inline(always)]
+    pub(crate) fn page_of(&self, address: Address) -> u32 {
+        (address >> self.page_shift) as u32
+    }
+
+    /// The frame of a page, if it has been touched.
+    #[inline(always)]
+    pub(crate) fn frame(&self, page: u32) -> Option<u32> {
+        let frame = self.frames[page as usize];
+        (frame != UNMAPPED).then_some(frame)
+    }
+
+    /// The virtual line of a physical one.
+    #[inline(always)]
+    pub(crate) fn virtual_line(&self, line: u32) -> u32 {
+        self.pages[(line >> self.line_shift) as usize] << self.line_shift
+            | line & ((1 << self.line_shift) - 1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn node_of_frame(&self, frame: u32) -> usize {
+        usize::from(self.nodes[frame as usize])
+    }
+
+    /// Frames that exist so far.
+    pub(crate) fn frames(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// Gives a page its memory.
+    pub(crate) fn map(&mut self, page: u32, toucher_node: usize) -> u32 {
+        let index = self.segments.partition_point(|(first, _)| *first <= page) - 1;
+        let wanted = match self.segments[index].1 {
+            Placement::FirstTouch => toucher_node,
+            Placement::Node(node) => node,
+            Placement::RoundRobin => {
+                self.next_round_robin = (self.next_round_robin + 1) % self.memory_bytes.len();
+                self.next_round_robin
+            }
+        };
+        let node = self.node_with_room(wanted);
+        self.used_bytes[node] += 1 << self.page_shift;
+        let frame = self.next_frame();
+        self.frames[page as usize] = frame;
+        self.pages[frame as usize] = page;
+        self.nodes[frame as usize] = node as u8;
+        frame
+    }
+
+    /// The wanted node, or the next one with room; a machine that is full overcommits the wanted one.
+    fn node_with_room(&self, wanted: usize) -> usize {
+        let nodes = self.memory_bytes.len();
+        let has_room =
+            |node: &usize| self.used_bytes[*node] + (1 << self.page_shift) <= self.memory_bytes[*node];
+        (0..nodes).map(|step| (wanted + step) % nodes).find(has_room).unwrap_or(wanted)
+    }
+
+    fn next_frame(&mut self) -> u32 {
+        if self.free.is_empty() {
+            let first = self.pages.len() as u32;
+            self.free.extend(first..first + SHUFFLED_FRAMES);
+            for last in (1..self.free.len()).rev() {
+                let other = self.random.next_u32() as usize % (last + 1);
+                self.free.swap(last, other);
+            }
+            self.pages.resize(self.pages.len() + SHUFFLED_FRAMES as usize, UNMAPPED);
+            self.nodes.resize(self.pages.len(), 0);
+        }
+        self.free.pop().unwrap_or_default()
+    }
+}

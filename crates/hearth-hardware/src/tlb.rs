@@ -1,0 +1,50 @@
+//! A fully associative translation look-aside buffer, replaced first in, first out.
+//!
+//! Pages are numbered densely, so an array over pages says at once whether one is present.
+
+/// One CPU's TLB.
+pub(crate) struct Tlb {
+    present: Vec<bool>,
+    entries: Vec<u32>,
+    next: usize,
+}
+
+impl Tlb {
+    pub(crate) fn new(entries: usize) -> Self {
+        Self { present: Vec::new(), entries: vec![u32::MAX; entries.max(1)], next: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn holds(&self, page: u32) -> bool {
+        self.present.get(page as usize).copied().unwrap_or(false)
+    }
+
+    /// Puts in a page that is absent; returns the page that had to leave.
+    pub(crate) fn insert(&mut self, page: u32) -> Option<u32> {
+        if self.present.len() <= page as usize {
+            self.present.resize((page as usize + 1).next_power_of_two(), false);
+        }
+        let victim = std::mem::replace(&mut self.entries[self.next], page);
+        self.next = (self.next + 1) % self.entries.len();
+        self.present[page as usize] = true;
+        if victim == u32::MAX {
+            return None;
+        }
+        self.present[victim as usize] = false;
+        Some(victim)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_page_leaves_first() {
+        let mut tlb = Tlb::new(2);
+        assert_eq!(tlb.insert(7), None);
+        assert_eq!(tlb.insert(9), None);
+        assert_eq!(tlb.insert(8), Some(7));
+        assert!(tlb.holds(9) && tlb.holds(8) && !tlb.holds(7));
+    }
+}

@@ -1,0 +1,277 @@
+//! What a program may do on the simulated machine.
+//!
+//! A program is ordinary code: a closure that is given a [`Cpu`] and makes its references through it
+//! as it computes. It runs on a stack of its own and may lose its CPU at any call, to find itself on
+//! another one later.
+
+use crate::memory::{Code, Memory};
+use corosensei::Yielder;
+use hearth_hardware::{Access, Address, Mode, Port};
+use serde::Serialize;
+use std::rc::Rc;
+
+/// The number of a task, from 0 in order of creation.
+pub type TaskId = usize;
+
+/// The code of a task.
+pub type Body = Box<dyn FnOnce(&mut Cpu<'_>)>;
+
+/// Why a dispatch interval ended (paper of Torrellas, Tucker and Gupta, table III).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// The time slice was used up.
+    Quantum,
+    /// The task blocked: I/O, a semaphore, sleep.
+    Block,
+    /// A lock or barrier was not to be had, and the task gave up its CPU.
+    Synchronization,
+    /// A system call of the task's own led to a look at the run queue.
+    SystemCall,
+    /// An interrupt led to a look at the run queue.
+    Interrupt,
+    /// The task ended.
+    Exit,
+}
+
+impl End {
+    /// All of them, in order.
+    pub const ALL: [End; 6] =
+        [End::Quantum, End::Block, End::Synchronization, End::SystemCall, End::Interrupt, End::Exit];
+}
+
+/// What a program asks of the kernel when it stops running.
+pub(crate) enum Request {
+    /// The engine's time limit was reached.
+    Due,
+    /// Go on only when no other CPU is behind this one.
+    Synchronize,
+    /// Give up the CPU, staying runnable.
+    Yield(End),
+    /// Block until woken.
+    Block,
+    Wake(TaskId),
+    SystemCall,
+    Sleep {
+        ns: u64,
+    },
+    Io {
+        bytes: u64,
+    },
+    Fork {
+        name: String,
+        body: Body,
+    },
+    PageFault(Address),
+}
+
+/// What the kernel tells a program when it runs again.
+pub(crate) struct Resume {
+    pub(crate) port: Rc<Port>,
+    /// The answer to the request, if it has one.
+    pub(crate) value: usize,
+}
+
+/// The CPU that a program runs on, whichever that is just now.
+pub struct Cpu<'a> {
+    port: Rc<Port>,
+    memory: Memory,
+    yielder: &'a Yielder<Resume, Request>,
+    task: TaskId,
+}
+
+impl<'a> Cpu<'a> {
+    pub(crate) fn new(
+        resume: Resume,
+        memory: Memory,
+        yielder: &'a Yielder<Resume, Request>,
+        task: TaskId,
+    ) -> Self {
+        Self { port: resume.port, memory, yielder, task }
+    }
+
+    fn request(&mut self, request: Request) -> usize {
+        let resume = self.yielder.suspend(request);
+        self.port = resume.port;
+        resume.value
+    }
+
+    #[inline(always)]
+    fn after_reference(&mut self) {
+        if self.port.is_due() {
+            self.request(Request::Due);
+        }
+    }
+
+    /// Loads from an address.
+    #[inline(always)]
+    pub fn read(&mut self, address: Address) {
+        if !self.port.read_filtered(address) {
+            self.reference(address, Access::Read);
+        }
+        self.after_reference();
+    }
+
+    /// Stores to an address.
+    #[inline(always)]
+    pub fn write(&mut self, address: Address) {
+        if !self.port.write_filtered(address) {
+            self.reference(address, Access::Write);
+        }
+        self.after_reference();
+    }
+
+    /// Loads a range, eight bytes a reference.
+    pub fn read_span(&mut self, address: Address, bytes: u64) {
+        (0..bytes.div_ceil(8)).for_each(|word| self.read(address + word * 8));
+    }
+
+    /// Stores a range, eight bytes a reference.
+    pub fn write_span(&mut self, address: Address, bytes: u64) {
+        (0..bytes.div_ceil(8)).for_each(|word| self.write(address + word * 8));
+    }
+
+    /// Fetches the instructions of a piece of code once. Takes time only where they are not in the
+    /// cache; what they do is charged by the other calls. A loop is fetched once: its later rounds
+    /// find its lines where they are.
+    pub fn fetch(&mut self, code: Code) {
+        let line = 16.max(self.memory.hardware().borrow().line_bytes());
+        let mut address = code.base & !(line - 1);
+        while address < code.base + code.bytes {
+            if !self.port.fetch_filtered(address) {
+                self.reference(address, Access::Fetch);
+            }
+            self.after_reference();
+            address += line;
+        }
+    }
+
+    /// Executes a piece of code from end to end: fetches it, one cycle an instruction of four bytes.
+    pub fn execute(&mut self, code: Code) {
+        self.fetch(code);
+        self.compute(code.bytes / 4);
+    }
+
+    /// Computes for a number of cycles without a reference.
+    #[inline(always)]
+    pub fn compute(&mut self, cycles: u64) {
+        self.port.advance_ps(cycles * self.port.cycle_ps());
+        if self.port.is_due() {
+            self.compute_past_limit();
+        }
+    }
+
+    /// Time went past the limit: lets the engine in at the limit, and then spends the rest.
+    #[cold]
+    fn compute_past_limit(&mut self) {
+        let mut rest = self.port.now_ps() - self.port.limit_ps();
+        self.port.set_now_ps(self.port.limit_ps());
+        loop {
+            self.request(Request::Due);
+            let room = self.port.limit_ps().saturating_sub(self.port.now_ps());
+            if rest < room {
+                self.port.advance_ps(rest);
+                return;
+            }
+            rest -= room;
+            self.port.advance_ps(room);
+        }
+    }
+
+    #[inline(never)]
+    fn reference(&mut self, address: Address, access: Access) {
+        let cpu = self.port.index();
+        let touched = self.memory.hardware().borrow_mut().reference(cpu, address, access, Mode::User);
+        if touched.page_fault {
+            self.request(Request::PageFault(address));
+        }
+    }
+
+    /// Goes on only when no other CPU is behind this one in time: what follows, up to the next
+    /// reference that takes time, happens in its true order among all CPUs. Locks use it.
+    pub fn synchronize(&mut self) {
+        if !self.port.is_first() {
+            self.request(Request::Synchronize);
+        }
+    }
+
+    /// The clock, in nanoseconds since the machine started.
+    pub fn now_ns(&self) -> u64 {
+        self.port.now_ps() / 1000
+    }
+
+    /// The number of this CPU, until the next call that may lose it.
+    pub fn number(&self) -> usize {
+        self.port.index()
+    }
+
+    /// This task.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// Hands out more memory.
+    pub fn memory(&self) -> Memory {
+        self.memory.clone()
+    }
+
+    /// A system call that only takes time.
+    pub fn system_call(&mut self) {
+        self.request(Request::SystemCall);
+    }
+
+    /// Gives up the CPU (the system call `sched_yield`): someone else runs, if there is anyone.
+    pub fn yield_now(&mut self) {
+        self.request(Request::Yield(End::SystemCall));
+    }
+
+    /// Gives up the CPU because a lock is held or a barrier is not full.
+    pub fn yield_for_synchronization(&mut self) {
+        self.request(Request::Yield(End::Synchronization));
+    }
+
+    /// Blocks for a time.
+    pub fn sleep_ns(&mut self, ns: u64) {
+        self.request(Request::Sleep { ns });
+    }
+
+    /// Reads or writes `bytes` of a file: blocks until the disk has served it.
+    pub fn io(&mut self, bytes: u64) {
+        self.request(Request::Io { bytes });
+    }
+
+    /// Starts a task of the same application; returns its number.
+    pub fn fork(&mut self, name: &str, body: impl FnOnce(&mut Cpu<'_>) + 'static) -> TaskId {
+        self.request(Request::Fork { name: name.into(), body: Box::new(body) })
+    }
+
+    /// Blocks until [`wake`](Self::wake) is called for this task. A wake that came first is not lost.
+    pub fn block(&mut self) {
+        self.request(Request::Block);
+    }
+
+    /// Wakes a task that called [`block`](Self::block), or is about to.
+    pub fn wake(&mut self, task: TaskId) {
+        self.request(Request::Wake(task));
+    }
+}
+
+/// A program to start: some tasks that share memory and are measured together.
+pub struct Application {
+    /// Name in reports.
+    pub name: String,
+    /// The tasks that run from the start, each with a name; they may fork more.
+    pub tasks: Vec<(String, Body)>,
+}
+
+impl Application {
+    /// An application without tasks yet.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.into(), tasks: Vec::new() }
+    }
+
+    /// Adds a task.
+    pub fn task(&mut self, name: &str, body: impl FnOnce(&mut Cpu<'_>) + 'static) {
+        self.tasks.push((name.into(), Box::new(body)));
+    }
+}
