@@ -9,6 +9,7 @@ mod presets;
 mod text;
 pub mod units;
 
+pub use check::{MAX_CPUS, MAX_MEMORY_BYTES};
 pub use presets::presets;
 
 /// Why a machine could not be had.

@@ -92,12 +92,23 @@ pub fn with_mend(what: &str, mend: &str) -> String {
 
 fn from_toml(error: &toml::de::Error, text: &str, origin: &str) -> LocatedError {
     let span = error.span().unwrap_or(0..0);
-    let key = DeTable::parse(text).map_or_else(|_| String::new(), |table| key_at(table.get_ref(), &span));
-    let (what, mend) = explain(error.message());
+    let (key, (what, mend)) = match DeTable::parse(text) {
+        Ok(table) => (key_at(table.get_ref(), &span), explain(error.message())),
+        Err(syntax) => (String::new(), explain_syntax(syntax.message())),
+    };
     LocatedError { origin: origin.to_owned(), line: line_of(text, span.start), key, what, mend }
 }
 
-/// Splits a message of serde or of the TOML parser into what is wrong and how to mend it.
+/// A message of the TOML parser as what is wrong and how to mend it.
+fn explain_syntax(message: &str) -> (String, String) {
+    let mend = match message {
+        "duplicate key" => "remove one of the two",
+        _ => "write lines such as `key = 1`, `key = \"text\"` and `[table]`",
+    };
+    (format!("this is not TOML: {}", message.replace('\n', ", ")), mend.to_owned())
+}
+
+/// Splits a message of serde into what is wrong and how to mend it.
 fn explain(message: &str) -> (String, String) {
     if let Some((what, mend)) = message.split_once(SEPARATOR) {
         return (what.to_owned(), mend.to_owned());
@@ -117,9 +128,15 @@ fn explain(message: &str) -> (String, String) {
     }
     if let Some((found, expected)) = message.split_once(", expected ") {
         let found = found.trim_start_matches("invalid type: ").trim_start_matches("invalid value: ");
+        let expected = if is_integer(expected) { "a whole number, not negative" } else { expected };
         return (format!("{found} does not fit here"), format!("write {expected}"));
     }
     (message.to_owned(), "see the presets for the layout of the file".to_owned())
+}
+
+/// Whether serde's word for what it expects is a Rust type of integers.
+fn is_integer(expected: &str) -> bool {
+    matches!(expected, "u32" | "u64" | "usize")
 }
 
 /// Names the known word that is nearest to `unknown`; `known` lists words in back quotes.

@@ -10,6 +10,8 @@ use parse_size::{ByteSuffix, Config};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::{Serialize, Serializer};
 
+use crate::located::with_mend;
+
 /// A kind of quantity: its name, how it is read, and how it is written.
 trait Quantity: Sized {
     /// What a reader should write, with an example.
@@ -84,8 +86,26 @@ fn write_largest(out: &mut fmt::Formatter<'_>, value: u64, steps: &[(u64, &str)]
 }
 
 fn read_bytes(text: &str) -> Result<u64, String> {
+    with_byte_unit(text).map_err(|why| format!("`{text}` is not a size: {why}"))
+}
+
+/// Without the list of units up to years that the crate's own message ends with.
+fn brief(error: &humantime::DurationError) -> String {
+    match error {
+        humantime::DurationError::UnknownUnit { unit, .. } if unit.is_empty() => {
+            "its unit is missing".to_owned()
+        }
+        humantime::DurationError::UnknownUnit { unit, .. } => format!("there is no unit `{unit}`"),
+        other => other.to_string(),
+    }
+}
+
+fn with_byte_unit(text: &str) -> Result<u64, String> {
+    if !text.trim_end().ends_with(['b', 'B']) {
+        return Err("its unit is missing".to_owned());
+    }
     let config = Config::new().with_byte_suffix(ByteSuffix::Require);
-    config.parse_size(text).map_err(|error| format!("`{text}` is not a size: {error}"))
+    config.parse_size(text).map_err(|error| error.to_string())
 }
 
 fn read_hertz(text: &str) -> Result<u64, String> {
@@ -100,15 +120,13 @@ fn read_hertz(text: &str) -> Result<u64, String> {
 
 fn read_time(text: &str) -> Result<u64, String> {
     let fault = |why: &dyn fmt::Display| format!("`{text}` is not a time: {why}");
-    let time = humantime::parse_duration(text.trim()).map_err(|error| fault(&error))?;
+    let time = humantime::parse_duration(text.trim()).map_err(|error| fault(&brief(&error)))?;
     u64::try_from(time.as_nanos()).map_err(|_| fault(&"it is too long"))
 }
 
 fn read_rate(text: &str) -> Result<u64, String> {
-    let fault = |why: &dyn fmt::Display| format!("`{text}` is not a rate: {why}");
-    let size = text.trim().strip_suffix("/s").ok_or_else(|| fault(&"it does not end in \"/s\""))?;
-    let config = Config::new().with_byte_suffix(ByteSuffix::Require);
-    config.parse_size(size).map_err(|error| fault(&error))
+    let size = text.trim_end().strip_suffix("/s").ok_or_else(|| "it does not end in `/s`".to_owned());
+    size.and_then(with_byte_unit).map_err(|why| format!("`{text}` is not a rate: {why}"))
 }
 
 /// Visits a string and reads a `T` from it.
@@ -122,7 +140,56 @@ impl<T: Quantity> Visitor<'_> for Text<T> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        T::read(text)
-            .map_err(|what| E::custom(crate::located::with_mend(&what, &format!("write {}", T::EXPECTED))))
+        let mend = format!("write {}", T::EXPECTED);
+        T::read(text).map_err(|what| E::custom(with_mend(&what, &mend)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn units_are_the_customary_ones() {
+        assert_eq!(read_bytes("64 KiB"), Ok(65_536));
+        assert_eq!(read_bytes("64KB"), Ok(64_000));
+        assert_eq!(read_hertz("33 MHz"), Ok(33_000_000));
+        assert_eq!(read_hertz("2.5 GHz"), Ok(2_500_000_000));
+        assert_eq!(read_time("30 ms"), Ok(30_000_000));
+        assert_eq!(read_time("50us"), Ok(50_000));
+        assert_eq!(read_rate("64 MB/s"), Ok(64_000_000));
+        assert_eq!(read_rate("4.3 GB/s"), Ok(4_300_000_000));
+    }
+
+    #[test]
+    fn a_number_without_its_unit_is_refused() {
+        for (error, text) in [
+            (read_bytes("64").unwrap_err(), "`64` is not a size: its unit is missing"),
+            (read_hertz("64").unwrap_err(), "`64` is not a frequency: its unit is missing"),
+            (read_time("64").unwrap_err(), "`64` is not a time: its unit is missing"),
+            (read_rate("64/s").unwrap_err(), "`64/s` is not a rate: its unit is missing"),
+        ] {
+            assert_eq!(error, text);
+        }
+    }
+
+    #[test]
+    fn a_number_beyond_64_bits_is_refused() {
+        assert!(read_bytes("100000000 EiB").is_err());
+        assert!(read_hertz("100000000000 EHz").is_err());
+        assert!(read_time("1000000 years").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(value in any::<u64>(), shift in 0_u32..64) {
+            let value = value >> shift;
+            prop_assert_eq!(read_bytes(&Bytes(value).to_string()), Ok(value));
+            prop_assert_eq!(read_hertz(&Hertz(value).to_string()), Ok(value));
+            prop_assert_eq!(read_time(&Nanoseconds(value).to_string()), Ok(value));
+            prop_assert_eq!(read_rate(&BytesPerSecond(value).to_string()), Ok(value));
+        }
     }
 }
