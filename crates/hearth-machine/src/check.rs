@@ -13,6 +13,9 @@ const GIB: u64 = 1 << 30;
 /// The most CPUs of a machine: sets of CPUs are 64-bit masks.
 pub const MAX_CPUS: usize = 64;
 
+/// The most nodes of a machine.
+pub const MAX_NODES: usize = 64;
+
 /// The most memory of a machine: the simulator keeps flat arrays over all of it.
 pub const MAX_MEMORY_BYTES: u64 = 64 * GIB;
 
@@ -38,6 +41,7 @@ impl Machine {
     }
 
     fn check_nodes(&self) -> Result<(), Fault> {
+        within("node", self.nodes.len(), 1, MAX_NODES, |nodes| format!("{nodes} nodes"))?;
         let mut cpus = 0_usize;
         let mut memory_bytes = 0_u64;
         for (index, node) in self.nodes.iter().enumerate() {

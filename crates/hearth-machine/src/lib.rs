@@ -4,12 +4,13 @@
 //! describes this host. All quantities are plain integers with their unit in the name.
 
 mod check;
+pub mod host;
 pub mod located;
 mod presets;
 mod text;
 pub mod units;
 
-pub use check::{MAX_CPUS, MAX_MEMORY_BYTES};
+pub use check::{MAX_CPUS, MAX_MEMORY_BYTES, MAX_NODES};
 pub use presets::presets;
 
 /// Why a machine could not be had.
@@ -21,6 +22,9 @@ pub enum MachineError {
     /// No preset has this name, and no file can be read there.
     #[error(transparent)]
     Unreadable(#[from] located::UnreadableError),
+    /// What was made of a host cannot be simulated.
+    #[error("this host cannot be simulated: {0}")]
+    Host(located::Fault),
 }
 
 /// A whole machine. CPUs are numbered from 0, node by node; a cache that is shared by `n` CPUs

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::located::{self, Fault, LocatedError};
 use crate::units::{Bytes, BytesPerSecond, Hertz, Nanoseconds};
-use crate::{Cache, Holds, Kernel, Machine, Memory, Node, Path, Tlb};
+use crate::{Cache, Holds, Kernel, MAX_NODES, Machine, Memory, Node, Path, Tlb};
 
 /// The file as a whole, before it is checked.
 #[derive(Deserialize, Serialize)]
@@ -112,9 +112,6 @@ fn one() -> usize {
 fn is_one(value: &usize) -> bool {
     *value == 1
 }
-
-/// A machine is small enough for a person to write; this keeps a mistyped `count` from filling memory.
-const MAX_NODES: usize = 64;
 
 /// Reads and checks a machine.
 pub(crate) fn parse(text: &str, origin: &str) -> Result<Machine, LocatedError> {

@@ -1,0 +1,345 @@
+//! Hosts of several shapes, as sysfs describes them, read from folders made for the purpose.
+
+use std::fs;
+use std::path::Path;
+
+use hearth_machine::host::{self, HostCache, HostCpu, HostError, HostNode, HostTopology};
+use hearth_machine::{Holds, Machine};
+use proptest::prelude::*;
+
+/// A copy of `/sys` and `/proc` in the making.
+struct Fixture(tempfile::TempDir);
+
+impl Fixture {
+    fn new(online: &str) -> Self {
+        let fixture = Fixture(tempfile::tempdir().expect("temporary folder"));
+        fixture.write("sys/devices/system/cpu/online", online);
+        fixture
+    }
+
+    fn root(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().expect("parent")).expect("folder");
+        fs::write(path, format!("{text}\n")).expect("file");
+    }
+
+    fn cpu(&self, cpu: usize, package: usize, threads: &str, max_khz: u64) {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}");
+        self.write(&format!("{folder}/topology/core_cpus_list"), threads);
+        self.write(&format!("{folder}/topology/physical_package_id"), &package.to_string());
+        if max_khz > 0 {
+            self.write(&format!("{folder}/cpufreq/cpuinfo_max_freq"), &max_khz.to_string());
+        }
+    }
+
+    /// `caches`: level, type, size, ways, and the CPUs that share it.
+    fn caches(&self, cpu: usize, caches: &[(u32, &str, &str, u32, &str)]) {
+        for (index, (level, kind, size, ways, shared)) in caches.iter().enumerate() {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
+            self.write(&format!("{folder}/level"), &level.to_string());
+            self.write(&format!("{folder}/type"), kind);
+            self.write(&format!("{folder}/size"), size);
+            self.write(&format!("{folder}/ways_of_associativity"), &ways.to_string());
+            self.write(&format!("{folder}/coherency_line_size"), "64");
+            self.write(&format!("{folder}/shared_cpu_list"), shared);
+        }
+    }
+
+    fn node(&self, node: usize, cpus: &str, mebibytes: u64, distance: &str) {
+        let folder = format!("sys/devices/system/node/node{node}");
+        self.write(&format!("{folder}/cpulist"), cpus);
+        self.write(&format!("{folder}/distance"), distance);
+        self.write(&format!("{folder}/meminfo"), &format!("Node {node} MemTotal: {} kB", mebibytes * 1024));
+    }
+
+    fn read(&self) -> HostTopology {
+        let host = host::read(self.root()).expect("readable");
+        HostTopology { page_bytes: 4096, ..host }
+    }
+}
+
+/// The tree, and the machine with its notes; checks that the machine is one.
+fn describe(host: &HostTopology) -> String {
+    let made = host.to_machine().expect("a machine");
+    made.machine.check().expect("possible");
+    let text = made.machine.to_toml();
+    assert_eq!(Machine::parse(&text, "host").expect("readable"), made.machine);
+    assert_eq!(made.host_cpus.len(), made.machine.cpus());
+    let cut = text.find("[memory]").unwrap_or(text.len());
+    let kernel = text.find("[tlb]").unwrap_or(text.len());
+    format!(
+        "{}\nCPUs {:?}\n{}\n\n{}",
+        host.tree(),
+        made.host_cpus,
+        made.notes.join("\n"),
+        &text[..cut.max(kernel)]
+    )
+}
+
+/// Six performance cores of two threads, with 2 MiB each; eight efficient cores, four to 2 MiB.
+fn hybrid_laptop() -> Fixture {
+    let fixture = Fixture::new("0-19");
+    for cpu in 0..12 {
+        let pair = format!("{}-{}", cpu / 2 * 2, cpu / 2 * 2 + 1);
+        fixture.cpu(cpu, 0, &pair, 4_700_000);
+        fixture.caches(
+            cpu,
+            &[
+                (1, "Data", "48K", 12, &pair),
+                (1, "Instruction", "32K", 8, &pair),
+                (2, "Unified", "1280K", 10, &pair),
+                (3, "Unified", "24576K", 12, "0-19"),
+            ],
+        );
+    }
+    for cpu in 12..20 {
+        let own = cpu.to_string();
+        let module = if cpu < 16 { "12-15" } else { "16-19" };
+        fixture.cpu(cpu, 0, &own, 3_500_000);
+        fixture.caches(
+            cpu,
+            &[
+                (1, "Data", "32K", 8, &own),
+                (1, "Instruction", "64K", 8, &own),
+                (2, "Unified", "2048K", 16, module),
+                (3, "Unified", "24576K", 12, "0-19"),
+            ],
+        );
+    }
+    fixture.node(0, "0-19", 16_000, "10");
+    fixture.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Hybrid Laptop\ncpu MHz\t\t: 800.000");
+    fixture
+}
+
+/// Two sockets of four cores of two threads, numbered as firmware does: threads far apart.
+fn two_sockets() -> Fixture {
+    let fixture = Fixture::new("0-15");
+    for cpu in 0..16 {
+        let core = cpu % 8;
+        let package = core / 4;
+        let pair = format!("{core},{}", core + 8);
+        let socket = format!("{}-{},{}-{}", package * 4, package * 4 + 3, package * 4 + 8, package * 4 + 11);
+        fixture.cpu(cpu, package, &pair, 3_000_000);
+        fixture.caches(
+            cpu,
+            &[
+                (1, "Data", "32K", 8, &pair),
+                (1, "Instruction", "32K", 8, &pair),
+                (2, "Unified", "1024K", 16, &pair),
+                (3, "Unified", "11264K", 11, &socket),
+            ],
+        );
+    }
+    fixture.node(0, "0-3,8-11", 64 * 1024, "10 21");
+    fixture.node(1, "4-7,12-15", 64 * 1024, "21 10");
+    fixture
+}
+
+/// CPUs 0, 2, 3, 7, of which 3 is off; no word of caches or clocks.
+fn holes_without_caches() -> Fixture {
+    let fixture = Fixture::new("0,2,7");
+    for cpu in [0, 2, 3, 7] {
+        fixture.cpu(cpu, 0, &cpu.to_string(), 0);
+    }
+    fixture.node(0, "0,2-3,7", 2048, "10");
+    fixture
+}
+
+/// Eight cores in two groups of four; a node of memory alone, and one of nothing.
+fn memory_only_nodes() -> Fixture {
+    let fixture = Fixture::new("0-7");
+    for cpu in 0..8 {
+        let own = cpu.to_string();
+        fixture.cpu(cpu, 0, &own, 2_000_000);
+        let group = if cpu < 4 { "0-3" } else { "4-7" };
+        fixture.caches(cpu, &[(1, "Unified", "64K", 4, &own), (2, "Unified", "4096K", 16, group)]);
+    }
+    fixture.node(0, "0-7", 8192, "10 20 14");
+    fixture.node(2, "", 4096, "20 10 20");
+    fixture.node(5, "", 0, "14 20 10");
+    fixture
+}
+
+/// 96 cores on two nodes in groups of eight.
+fn many_cores() -> Fixture {
+    let fixture = Fixture::new("0-95");
+    for cpu in 0..96 {
+        let own = cpu.to_string();
+        let group = format!("{}-{}", cpu / 8 * 8, cpu / 8 * 8 + 7);
+        fixture.cpu(cpu, cpu / 48, &own, 3_700_000);
+        fixture.caches(
+            cpu,
+            &[
+                (1, "Data", "32K", 8, &own),
+                (1, "Instruction", "32K", 8, &own),
+                (2, "Unified", "1024K", 8, &own),
+                (3, "Unified", "32768K", 16, &group),
+            ],
+        );
+    }
+    fixture.node(0, "0-47", 384 * 1024, "10 32");
+    fixture.node(1, "48-95", 384 * 1024, "32 10");
+    fixture
+}
+
+#[test]
+fn a_hybrid_laptop_becomes_alike_cores() {
+    insta::assert_snapshot!(describe(&hybrid_laptop().read()));
+}
+
+#[test]
+fn threads_are_folded_to_cores_and_sockets_become_nodes() {
+    insta::assert_snapshot!(describe(&two_sockets().read()));
+}
+
+#[test]
+fn holes_and_missing_caches_and_clocks_are_filled_with_stated_assumptions() {
+    insta::assert_snapshot!(describe(&holes_without_caches().read()));
+}
+
+#[test]
+fn a_node_of_memory_alone_stays_and_an_empty_one_goes() {
+    insta::assert_snapshot!(describe(&memory_only_nodes().read()));
+}
+
+#[test]
+fn of_more_than_64_cores_whole_cache_domains_of_each_node_are_kept() {
+    insta::assert_snapshot!(describe(&many_cores().read()));
+}
+
+#[test]
+fn a_cache_across_nodes_becomes_one_for_each() {
+    let fixture = two_sockets();
+    for cpu in 0..16 {
+        fixture.write(&format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/shared_cpu_list"), "0-15");
+    }
+    let made = fixture.read().to_machine().expect("a machine");
+    assert_eq!(made.machine.domain_cpus(), 4);
+    assert!(
+        made.notes.contains(&"L3 lies across nodes: each node has its own here".to_owned()),
+        "{:?}",
+        made.notes
+    );
+}
+
+#[test]
+fn a_host_without_node_folders_is_one_node() {
+    let fixture = Fixture::new("0-1");
+    fixture.write("proc/meminfo", "MemTotal:        2097152 kB\nMemFree: 1 kB");
+    let host = fixture.read();
+    assert_eq!(host.nodes.len(), 1);
+    assert_eq!(host.nodes[0].memory_bytes, 2 << 30);
+    assert_eq!(host.nodes[0].cpus, [0, 1]);
+    host.to_machine().expect("a machine");
+}
+
+#[test]
+fn a_cpu_on_no_node_is_counted_to_the_first() {
+    let fixture = holes_without_caches();
+    fixture.node(0, "0,2", 2048, "10");
+    let host = fixture.read();
+    assert_eq!(host.nodes[0].cpus, [0, 2, 7]);
+    assert!(host.notes.iter().any(|note| note == "no node holds CPU 7: counted to node 0"));
+}
+
+#[test]
+fn a_folder_that_is_no_linux_host_is_an_error() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let error = host::read(folder.path()).expect_err("empty");
+    assert!(matches!(error, HostError::NoCpus { .. }));
+    assert!(error.to_string().ends_with("is this Linux, and is /sys mounted?"), "{error}");
+}
+
+#[test]
+fn a_malformed_list_is_an_error_that_names_the_file() {
+    let fixture = Fixture::new("0-");
+    let error = host::read(fixture.root()).expect_err("malformed").to_string();
+    assert!(
+        error.ends_with(
+            "cpu/online: \"0-\" is not a list such as `0-3,8`; the file should come from a Linux kernel"
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn nonsense_in_the_files_of_a_cache_leaves_the_cache_out() {
+    let fixture = two_sockets();
+    for file in ["size", "level", "type"] {
+        fixture.write(&format!("sys/devices/system/cpu/cpu0/cache/index3/{file}"), "99999999999999999999G");
+    }
+    fixture.read().to_machine().expect("a machine");
+}
+
+#[test]
+fn this_host_can_be_read_and_simulated() {
+    let host = host::read(Path::new("/")).expect("this host");
+    assert!(host.tree().contains("node 0"));
+    let made = host.to_machine().expect("a machine");
+    assert_eq!(Machine::parse(&made.machine.to_toml(), "host").expect("readable"), made.machine);
+}
+
+/// For each node its memory, and for each of its cores the threads and the group of its L2 and L3.
+type Shape = Vec<(u64, Vec<(usize, u64, u64)>)>;
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let core = (1_usize..4, 0_u64..4, 0_u64..3);
+    prop::collection::vec((0_u64..1 << 38, prop::collection::vec(core, 0..40)), 1..5)
+}
+
+/// A host of that shape; `sizes` are those of the levels' caches, by group, in KiB.
+fn host_of(shape: &Shape, sizes: &[u64], ways: Option<u64>) -> HostTopology {
+    let mut host = HostTopology { page_bytes: 4096, ..HostTopology::default() };
+    for (id, (memory_bytes, cores)) in shape.iter().enumerate() {
+        let first = host.cpus.len();
+        for (threads, middle, outer) in cores {
+            let core_cpus: Vec<usize> = (host.cpus.len()..host.cpus.len() + threads).collect();
+            for (level, group) in [(1, 0), (2, *middle), (3, *outer)] {
+                let size_bytes = sizes[(level + group as usize) % sizes.len()] << 10;
+                let holds = if level == 1 { Holds::Data } else { Holds::Both };
+                let cpus = core_cpus.clone();
+                host.caches.push(HostCache {
+                    level: level as u64,
+                    holds,
+                    size_bytes,
+                    ways,
+                    line_bytes: Some(64),
+                    cpus,
+                });
+            }
+            for id in core_cpus.clone() {
+                host.cpus.push(HostCpu { id, core_cpus: core_cpus.clone(), package: None, clock_hz: None });
+            }
+        }
+        let cpus = (first..host.cpus.len()).collect();
+        host.nodes.push(HostNode { id, cpus, memory_bytes: *memory_bytes, distances: vec![10, 31] });
+    }
+    host.caches.sort_by_key(|cache| cache.level);
+    host
+}
+
+proptest! {
+    #[test]
+    fn every_host_with_a_cpu_becomes_a_possible_machine(
+        shape in shapes(),
+        sizes in prop::collection::vec(1_u64..100_000, 1..5),
+        ways in prop::option::of(1_u64..100),
+    ) {
+        let host = host_of(&shape, &sizes, ways);
+        prop_assume!(!host.cpus.is_empty());
+        let made = host.to_machine().expect("a machine");
+        prop_assert_eq!(made.host_cpus.len(), made.machine.cpus());
+        prop_assert_eq!(Machine::parse(&made.machine.to_toml(), "host").expect("readable"), made.machine);
+        prop_assert!(host.tree().lines().count() > 1);
+    }
+}
+
+#[test]
+fn a_topology_of_nothing_is_refused() {
+    let error = HostTopology::default().to_machine().expect_err("nothing").to_string();
+    assert!(error.starts_with("this host cannot be simulated: "), "{error}");
+}
