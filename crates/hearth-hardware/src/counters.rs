@@ -1,5 +1,6 @@
 //! What a CPU's memory system counted.
 
+use serde::Serialize;
 use std::ops::{AddAssign, Sub};
 
 /// Why a reference had to go to memory: what became of the line since this cache last had it.
@@ -21,7 +22,7 @@ pub enum Cause {
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Event counts of one CPU (or a difference of two readings).
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
             /// References that went to memory, by [`Cause`], in its order.

@@ -1,7 +1,19 @@
 //! The simulated machine: a simulated kernel that hosts the scheduler, over simulated hardware.
 //!
-//! - [`program`]: what a program may do; [`memory`] and [`sync`]: what it is made of.
+//! [`Simulation`] runs [`Application`]s. What a program may do is in [`program`]; what it is made of
+//! in [`memory`] and [`sync`]; what a run tells in [`measure`]. The scheduler is `bpf/`, compiled
+//! natively and called through sched_ext's own interface.
 
+mod engine;
+mod kernel;
+pub mod measure;
 pub mod memory;
+mod native;
 pub mod program;
 pub mod sync;
+
+pub use engine::{Options, SimError, Simulation};
+pub use kernel::Flush;
+pub use measure::RunResult;
+pub use native::DispatchStats;
+pub use program::{Application, Cpu};

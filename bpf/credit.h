@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Credit: how much earlier a task counts on a CPU, because its data is warm
+ * there. In nanoseconds of CPU time:
+ *
+ *   rank(task, cpu) = usage(task) - credit(task, cpu)      the smallest runs next
+ *
+ *   credit          granted if                                        paper
+ *   time            it ran last on this CPU and nothing else since    a_t
+ *   processor       this CPU is the one it last ran on                a_p
+ *   llc             this CPU shares that one's last-level cache
+ *   node            this CPU is on that one's memory node
+ *
+ * A credit delays a move and never forbids one, and it is bounded: no task is
+ * behind its fair share by more than the sum of its credits and one slice.
+ *
+ * complex (section 5.4): every task that last ran here has the time credit,
+ * less fade x the time since.
+ */
+#ifndef HEARTH_CREDIT_H
+#define HEARTH_CREDIT_H
+
+/* Of whichever task waits in the queue of `queue`: what `cpu` is to it. */
+static __always_inline u64 credit_of_queue(s32 queue, s32 cpu)
+{
+	u64 credit = 0;
+
+	if (queue == cpu)
+		credit += policy.processor_ns;
+	if (domain_of(queue) == domain_of(cpu))
+		credit += policy.llc_ns;
+	if (node_of(queue) == node_of(cpu))
+		credit += policy.node_ns;
+	return credit;
+}
+
+/* Of a task on a CPU, `away` ns after it last ran. */
+static __always_inline u64 credit_of_task(struct task_ctx *tc, s32 pid, s32 cpu, u64 away)
+{
+	u64 credit, faded;
+
+	if (tc->last_cpu < 0)
+		return 0;
+	credit = credit_of_queue(tc->last_cpu, cpu);
+	if (tc->last_cpu != cpu)
+		return credit;
+	if (is_complex()) {
+		faded = away / 1000 * policy.fade_milli;
+		if (faded < policy.time_ns)
+			credit += policy.time_ns - faded;
+	} else if (cpu_ctx(cpu)->last_pid == pid) {
+		credit += policy.time_ns;
+	}
+	return credit;
+}
+
+static __always_inline s64 rank(u64 usage, u64 credit)
+{
+	return (s64)(usage - credit);
+}
+
+static __always_inline s64 rank_of_task(struct task_struct *p, struct task_ctx *tc, s32 cpu,
+					u64 away)
+{
+	return rank(usage_of(tc), credit_of_task(tc, p->pid, cpu, away));
+}
+
+#endif

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hearth: a scheduler that runs work where its data is warm.
+ *
+ * A CPU that looks for work compares the task that it just ran, the head of its
+ * own queue, the heads of its cache domain and the first of each other domain,
+ * each by usage (usage.h) less the credit it has on this CPU (credit.h), and
+ * runs the least. A CPU is never idle while a task that it may run waits.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include "interface.h"
+#include "state.h"
+#include "usage.h"
+#include "credit.h"
+#include "queues.h"
+
+char _license[] SEC("license") = "GPL";
+
+/* Slices end at the first tick after they are used up; with one tick less, the
+ * quantum is the longest that a task runs unasked. */
+static __always_inline u64 slice(void)
+{
+	return policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
+}
+
+/* ---- Where a task that wakes up goes ---- */
+
+static s32 idle_cpu_where(struct task_struct *p, s32 last, bool same_domain)
+{
+	u32 cpu;
+
+	bpf_for(cpu, 0, topology.nr_cpus) {
+		bool near = same_domain ? domain_of(cpu) == domain_of(last) :
+					  node_of(cpu) == node_of(last);
+
+		if (near && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(cpu))
+			return cpu;
+	}
+	return NO_CPU;
+}
+
+/* The idle CPU where the task has most credit. */
+static s32 idle_cpu(struct task_struct *p, struct task_ctx *tc)
+{
+	s32 last = is_attached() ? tc->home : tc->last_cpu;
+	s32 cpu;
+
+	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
+		if (bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(last))
+			return last;
+		if (is_attached())
+			return NO_CPU;
+	}
+	if (last >= 0 && policy.llc_ns) {
+		cpu = idle_cpu_where(p, last, true);
+		if (cpu >= 0)
+			return cpu;
+	}
+	if (last >= 0 && policy.node_ns) {
+		cpu = idle_cpu_where(p, last, false);
+		if (cpu >= 0)
+			return cpu;
+	}
+	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 cpu;
+
+	if (!tc)
+		return prev_cpu;
+	usage_wake(tc);
+	cpu = idle_cpu(p, tc);
+	if (cpu < 0)
+		return is_attached() ? tc->home : prev_cpu;
+	stats_of(cpu)->direct++;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
+	return cpu;
+}
+
+/* A task that wakes up preempts one that has had more: with unix on the CPU that
+ * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
+ * whose queue it waits. */
+static void preempt(struct task_struct *p, struct task_ctx *tc)
+{
+	s32 cpu = policy.discipline == HEARTH_UNIX && !is_attached() ?
+			  (s32)bpf_get_smp_processor_id() : tc->queue;
+	s64 running = cpu_ctx(cpu)->running_rank;
+
+	u64 away = scx_bpf_now() - tc->stopped_at;
+
+	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || rank_of_task(p, tc, cpu, away) >= running)
+		return;
+	stats_of(cpu)->preempted++;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 queue, idle;
+
+	if (!tc)
+		return;
+	queue = is_attached() ? tc->home : tc->last_cpu >= 0 ? tc->last_cpu : scx_bpf_task_cpu(p);
+	tc->yielded = false;
+	usage_wake(tc);
+	queue_insert(p, tc, queue, slice(), enq_flags);
+	idle = idle_cpu(p, tc);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	else if (enq_flags & SCX_ENQ_WAKEUP)
+		preempt(p, tc);
+}
+
+/* ---- What a CPU runs next ---- */
+
+enum source { NOTHING, KEEP, QUEUE, SCANNED };
+
+struct choice {
+	enum source source;
+	s64 rank;
+	s32 queue;
+	s32 pid;
+};
+
+static __always_inline void consider(struct choice *best, enum source source, s64 rank, s32 queue)
+{
+	/* Among equals what has waited goes before what has just run. */
+	if (best->source == NOTHING || rank < best->rank ||
+	    (rank == best->rank && best->source == KEEP)) {
+		best->source = source;
+		best->rank = rank;
+		best->queue = queue;
+	}
+}
+
+static void consider_queue(struct choice *best, s32 queue, s32 cpu)
+{
+	u64 usage = head_usage(queue);
+
+	if (usage != NO_USAGE)
+		consider(best, QUEUE, rank(usage, credit_of_queue(queue, cpu)), queue);
+}
+
+static void consider_domain(struct choice *best, s32 cpu)
+{
+	u32 other;
+
+	bpf_for(other, 0, topology.nr_cpus) {
+		if ((s32)other != cpu && domain_of(other) == domain_of(cpu))
+			consider_queue(best, other, cpu);
+	}
+}
+
+static void consider_other_domains(struct choice *best, s32 cpu)
+{
+	u32 domain;
+
+	bpf_for(domain, 0, topology.nr_domains) {
+		s32 first = domain_ctx(domain)->first;
+
+		if (domain != domain_of(cpu) && first >= 0)
+			consider_queue(best, first, cpu);
+	}
+}
+
+/* complex: the credit of each task of the own queue is its own. */
+static void consider_each(struct choice *best, s32 cpu)
+{
+	u64 now = scx_bpf_now();
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		struct task_ctx *tc = task_ctx(p);
+		struct choice before = *best;
+
+		if (!tc)
+			continue;
+		consider(best, SCANNED, rank_of_task(p, tc, cpu, now - tc->stopped_at), cpu);
+		if (best->rank != before.rank || best->source != before.source)
+			best->pid = p->pid;
+	}
+}
+
+static bool take_pid(s32 cpu, s32 pid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (p->pid == pid)
+			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+	}
+	return false;
+}
+
+static bool take(struct choice *choice, s32 cpu)
+{
+	struct hearth_stats *st = stats_of(cpu);
+
+	if (choice->source == SCANNED ? !take_pid(cpu, choice->pid) :
+					!scx_bpf_dsq_move_to_local(choice->queue))
+		return false;
+	if (choice->queue == cpu)
+		st->own++;
+	else if (domain_of(choice->queue) == domain_of(cpu))
+		st->domain++;
+	else
+		st->foreign++;
+	return true;
+}
+
+/* The first choice may be gone, or may not run here: anything that may. */
+static bool take_anything(s32 cpu)
+{
+	u32 queue;
+
+	bpf_for(queue, 0, topology.nr_cpus) {
+		if (domain_ctx(domain_of(queue))->waiting > 0 && scx_bpf_dsq_move_to_local(queue)) {
+			stats_of(cpu)->foreign++;
+			return true;
+		}
+	}
+	return false;
+}
+
+void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct choice best = { .source = NOTHING };
+	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
+	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
+
+	queue_renew(cpu);
+	if (runnable && !tc->yielded)
+		consider(&best, KEEP, rank_of_task(prev, tc, cpu, 0), cpu);
+	if (is_complex())
+		consider_each(&best, cpu);
+	else
+		consider_queue(&best, cpu, cpu);
+	if (!is_attached()) {
+		consider_domain(&best, cpu);
+		consider_other_domains(&best, cpu);
+	}
+	if (best.source >= QUEUE &&
+	    (take(&best, cpu) || (!is_attached() && take_anything(cpu))))
+		return;
+	if (!runnable) {
+		stats_of(cpu)->idle++;
+		return;
+	}
+	stats_of(cpu)->kept++;
+	tc->yielded = false;
+	prev->scx.slice = slice();
+	cpu_ctx(cpu)->running_rank = rank_of_task(prev, tc, cpu, 0);
+}
+
+/* ---- A task runs ---- */
+
+void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (!tc)
+		return;
+	queue_left(tc);
+	usage_start(tc, scx_bpf_now());
+	tc->last_cpu = cpu;
+	cpu_ctx(cpu)->last_pid = p->pid;
+	cpu_ctx(cpu)->running_rank = rank_of_task(p, tc, cpu, 0);
+}
+
+void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
+{
+	struct task_ctx *tc = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (!tc)
+		return;
+	usage_tick(tc, scx_bpf_now());
+	cpu_ctx(cpu)->running_rank = rank_of_task(p, tc, cpu, 0);
+}
+
+void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		usage_stop(tc, scx_bpf_now());
+}
+
+void BPF_STRUCT_OPS(hearth_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		queue_left(tc);
+}
+
+bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_ctx *tc = task_ctx(from);
+
+	if (tc)
+		tc->yielded = true;
+	from->scx.slice = 0;
+	return false;
+}
+
+/* ---- A task, or the scheduler, begins ---- */
+
+void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_ctx *tc = task_ctx(p);
+
+	if (tc)
+		tc->inverse_weight = (100 << 16) / (weight ? weight : 1);
+}
+
+static u32 next_home;
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
+			     struct scx_init_task_args *args)
+{
+	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, 0,
+						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tc)
+		return -ENOMEM;
+	tc->last_cpu = NO_CPU;
+	tc->queue = NO_CPU;
+	tc->home = __sync_fetch_and_add(&next_home, 1) % topology.nr_cpus;
+	tc->inverse_weight = 1 << 16;
+	tc->usage = policy.discipline == HEARTH_FAIR ? clock_usage : 0;
+	tc->epoch = epoch;
+	return 0;
+}
+
+s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
+{
+	u32 i;
+	s32 err;
+
+	bpf_for(i, 0, topology.nr_cpus) {
+		cpu_ctx(i)->head = NO_USAGE;
+		domain_ctx(i)->first = NO_CPU;
+		err = scx_bpf_create_dsq(i, -1);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops hearth_ops = {
+	.select_cpu	= (void *)hearth_select_cpu,
+	.enqueue	= (void *)hearth_enqueue,
+	.dispatch	= (void *)hearth_dispatch,
+	.tick		= (void *)hearth_tick,
+	.running	= (void *)hearth_running,
+	.stopping	= (void *)hearth_stopping,
+	.quiescent	= (void *)hearth_quiescent,
+	.yield		= (void *)hearth_yield,
+	.set_weight	= (void *)hearth_set_weight,
+	.init_task	= (void *)hearth_init_task,
+	.init		= (void *)hearth_init,
+	.timeout_ms	= 10000,
+	.name		= "hearth",
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Everything that the scheduler and its hosts share: limits, the policy, the
+ * machine's shape, statistics. hearth-policy mirrors each struct in Rust, and
+ * both sides assert size and offsets.
+ *
+ * Times are nanoseconds. CPUs, domains and nodes are numbered from 0.
+ */
+#ifndef HEARTH_INTERFACE_H
+#define HEARTH_INTERFACE_H
+
+#define HEARTH_MAX_CPUS 64
+
+/* How CPU time becomes an order; see usage.h. */
+enum hearth_discipline {
+	HEARTH_UNIX = 0,
+	HEARTH_FAIR = 1,
+};
+
+enum hearth_flags {
+	/* The time credit fades with the time since a task last ran. */
+	HEARTH_COMPLEX = 1 << 0,
+	/* Each task stays on one CPU for life. */
+	HEARTH_ATTACHED = 1 << 1,
+};
+
+/* A policy: one row of the tables in policies/. Read-only while running. */
+struct hearth_policy {
+	u64 quantum_ns;
+	/* The host's tick: slices end only at ticks. */
+	u64 tick_ns;
+	/* unix: how often usage is halved. */
+	u64 decay_ns;
+	/* Credits; see credit.h. */
+	u64 time_ns;
+	u64 processor_ns;
+	u64 llc_ns;
+	u64 node_ns;
+	/* complex: credit lost for each unit of time away, in thousandths. */
+	u32 fade_milli;
+	u32 discipline;
+	u32 flags;
+	u32 pad;
+};
+
+/* The machine. Domains are sets of CPUs with one last-level cache. */
+struct hearth_topology {
+	u32 nr_cpus;
+	u32 nr_domains;
+	u32 domain_of[HEARTH_MAX_CPUS];
+	u32 node_of[HEARTH_MAX_CPUS];
+};
+
+/* Where the next task came from, counted per CPU at each dispatch. */
+struct hearth_stats {
+	u64 kept;     /* the task that was running */
+	u64 own;      /* this CPU's queue */
+	u64 domain;   /* the queue of a CPU of this cache domain */
+	u64 foreign;  /* the queue of a CPU of another domain */
+	u64 direct;   /* placed on this CPU, which was idle, at wake-up */
+	u64 preempted;/* wake-ups that preempted a task here */
+	u64 idle;     /* nothing was runnable */
+	u64 pad;
+};
+
+_Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_topology) == 8 + 8 * HEARTH_MAX_CPUS,
+	       "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
+
+#endif

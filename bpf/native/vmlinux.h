@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's types, as far as the scheduler uses them, for the native build
+ * that the simulated kernel loads. The BPF build takes the kernel's own
+ * vmlinux.h in its place.
+ */
+#ifndef HEARTH_NATIVE_VMLINUX_H
+#define HEARTH_NATIVE_VMLINUX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint8_t u8;
+typedef uint32_t u32;
+typedef int32_t s32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+struct cpumask {
+	u64 bits[1];
+};
+
+/* task->scx.flags */
+enum { SCX_TASK_QUEUED = 1 << 0 };
+
+struct sched_ext_entity {
+	u32 flags;
+	u32 weight;
+	u64 slice;
+	u64 dsq_vtime;
+};
+
+struct task_struct {
+	s32 pid;
+	s32 tgid;
+	u32 cpu;
+	u32 nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	struct sched_ext_entity scx;
+	char comm[16];
+};
+
+_Static_assert(sizeof(struct task_struct) == 64, "mirrored in Rust");
+
+enum {
+	SCX_DSQ_LOCAL = 0x8000000000000002ull,
+	SCX_ENQ_WAKEUP = 1 << 0,
+	SCX_KICK_IDLE = 1 << 0,
+	SCX_KICK_PREEMPT = 1 << 1,
+};
+
+struct scx_init_task_args {
+	bool fork;
+};
+
+struct scx_exit_info {
+	s32 kind;
+};
+
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dispatch)(s32 cpu, struct task_struct *prev);
+	void (*tick)(struct task_struct *p);
+	void (*runnable)(struct task_struct *p, u64 enq_flags);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	bool (*yield)(struct task_struct *from, struct task_struct *to);
+	void (*set_weight)(struct task_struct *p, u32 weight);
+	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*enable)(struct task_struct *p);
+	s32 (*init)(void);
+	u32 timeout_ms;
+	const char *name;
+};
+
+#endif

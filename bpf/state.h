@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the scheduler remembers: the policy and the machine (set by the host
+ * before it starts), a little for each task, CPU and cache domain.
+ */
+#ifndef HEARTH_STATE_H
+#define HEARTH_STATE_H
+
+/* Of a queue without a task. */
+#define NO_USAGE (~0ull)
+#define NO_CPU (-1)
+
+volatile struct hearth_policy policy;
+volatile struct hearth_topology topology;
+struct hearth_stats stats[HEARTH_MAX_CPUS];
+
+struct task_ctx {
+	/* CPU time received, weighted; see usage.h. */
+	u64 usage;
+	/* unix: the decay that usage has seen. */
+	u64 epoch;
+	u64 started_at;
+	u64 stopped_at;
+	/* 100 / weight, in 65536ths: charging does not divide. */
+	u32 inverse_weight;
+	/* Where it ran last, and where it waits now. */
+	s32 last_cpu;
+	s32 queue;
+	/* attached: the CPU it is bound to. */
+	s32 home;
+	/* It yields: not to be picked at this very reschedule. */
+	bool yielded;
+};
+
+struct cpu_ctx {
+	/* Usage of the first task in this CPU's queue, and its epoch. */
+	u64 head;
+	u64 head_epoch;
+	/* The decay that the order of the queue has seen. */
+	u64 queue_epoch;
+	/* Of the task that runs here. */
+	s64 running_rank;
+	/* The task that ran here last, running or not. */
+	s32 last_pid;
+};
+
+struct domain_ctx {
+	/* Tasks that wait in queues of this domain. */
+	s64 waiting;
+	/* The CPU whose queue's head is the domain's first. */
+	s32 first;
+};
+
+struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
+struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_ctx);
+} task_ctxs SEC(".maps");
+
+static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
+{
+	return &cpu_ctxs[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline struct hearth_stats *stats_of(s32 cpu)
+{
+	return &stats[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline u32 domain_of(s32 cpu)
+{
+	return topology.domain_of[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline u32 node_of(s32 cpu)
+{
+	return topology.node_of[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline struct domain_ctx *domain_ctx(u32 domain)
+{
+	return &domain_ctxs[domain & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+{
+	return bpf_task_storage_get(&task_ctxs, p, 0, 0);
+}
+
+static __always_inline bool is_attached(void)
+{
+	return policy.flags & HEARTH_ATTACHED;
+}
+
+static __always_inline bool is_complex(void)
+{
+	return policy.flags & HEARTH_COMPLEX;
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Usage: how much CPU time a task has had, as the order in which tasks run.
+ * The least usage runs first.
+ *
+ *   unix   charged one tick whenever the timer interrupts the task, halved
+ *          for every task once in decay_ns (Torrellas, Tucker and Gupta,
+ *          section 4: prio = base + cpu / 2, one point being 20 ms of CPU
+ *          time). A task that blocks before the tick is not charged, and
+ *          comes first when it wakes.
+ *   fair   virtual time: charged exactly, over weight, never forgotten. A task
+ *          that slept is moved up to one quantum behind the clock, so that
+ *          sleep is not saved.
+ *
+ * Halving is lazy: a global epoch counts the decays, each task knows the epoch
+ * of its usage. Tasks in a queue keep their order (halving keeps it); only
+ * tasks of different epochs compare wrongly, so a queue is put in order anew
+ * once an epoch: queues.h.
+ */
+#ifndef HEARTH_USAGE_H
+#define HEARTH_USAGE_H
+
+/* unix: decays so far, and when the next one is due. */
+u64 epoch;
+static u64 next_decay;
+/* fair: the virtual clock, the greatest usage that has run. */
+static u64 clock_usage;
+
+static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
+{
+	u64 age = epoch - usage_epoch;
+
+	return age < 64 ? usage >> age : 0;
+}
+
+static __always_inline u64 usage_of(struct task_ctx *tc)
+{
+	tc->usage = decayed(tc->usage, tc->epoch);
+	tc->epoch = epoch;
+	return tc->usage;
+}
+
+static __always_inline void usage_charge(struct task_ctx *tc, u64 ns)
+{
+	tc->usage = usage_of(tc) + (ns * tc->inverse_weight >> 16);
+}
+
+/* unix: the timer interrupts a running task. */
+static __always_inline void usage_tick(struct task_ctx *tc, u64 now)
+{
+	if (policy.discipline != HEARTH_UNIX)
+		return;
+	if (now >= next_decay) {
+		if (next_decay)
+			epoch++;
+		next_decay = now + policy.decay_ns;
+	}
+	usage_charge(tc, policy.tick_ns);
+}
+
+static __always_inline void usage_start(struct task_ctx *tc, u64 now)
+{
+	tc->started_at = now;
+	if (policy.discipline == HEARTH_FAIR && tc->usage > clock_usage)
+		clock_usage = tc->usage;
+}
+
+static __always_inline void usage_stop(struct task_ctx *tc, u64 now)
+{
+	tc->stopped_at = now;
+	if (policy.discipline == HEARTH_FAIR)
+		usage_charge(tc, now - tc->started_at);
+}
+
+/* fair: a task comes back, or comes new. */
+static __always_inline void usage_wake(struct task_ctx *tc)
+{
+	if (policy.discipline == HEARTH_FAIR &&
+	    tc->usage + policy.quantum_ns < clock_usage)
+		tc->usage = clock_usage - policy.quantum_ns;
+}
+
+#endif

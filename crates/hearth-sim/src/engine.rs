@@ -1,0 +1,351 @@
+//! Time: who runs next in the simulation, and for how long.
+//!
+//! Each CPU has a clock of its own. The CPU that is furthest behind runs, until the next event, its
+//! next tick, or until it is a window ahead of the next one; ties go to the lower number. What must
+//! happen in its true order (locks, wake-ups) asks to be first and waits for its turn, so the window
+//! only bounds how finely references of different CPUs to shared lines and to the bus interleave.
+
+use crate::kernel::{Entry, Flush, Kernel, State};
+use crate::measure::RunResult;
+use crate::memory::Memory;
+use crate::program::{Application, End, Request, Resume, TaskId};
+use hearth_hardware::{Hardware, Unsupported};
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+
+/// How a run is done, besides machine, policy and programs.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Decides page frames; programs have seeds of their own.
+    pub seed: u64,
+    /// How far a CPU may run ahead of the others, in cycles.
+    pub window_cycles: u64,
+    /// When caches are emptied.
+    pub flush: Flush,
+    /// Whether to keep what ran where.
+    pub timeline: bool,
+    /// Time between two samples of CPU time.
+    pub sample_ns: u64,
+    /// Give up after this much simulated time.
+    pub time_limit_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            window_cycles: 1000,
+            flush: Flush::Never,
+            timeline: false,
+            sample_ns: 200_000_000,
+            time_limit_ns: 3_600_000_000_000,
+        }
+    }
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The machine cannot be simulated.
+    #[error(transparent)]
+    Machine(#[from] Unsupported),
+    /// The scheduler object could not be loaded.
+    #[error("cannot load the scheduler: {0}")]
+    Load(#[from] std::io::Error),
+    /// The scheduler did what the kernel does not allow; the kernel's words.
+    #[error("the scheduler was thrown out at {at_ms} ms: {reason}")]
+    Scheduler {
+        /// The kernel's reason.
+        reason: String,
+        /// Simulated time.
+        at_ms: u64,
+    },
+    /// No task can ever run again.
+    #[error("all {tasks} remaining tasks wait for each other at {at_ms} ms: {names}")]
+    Deadlock {
+        /// How many.
+        tasks: usize,
+        /// Some of their names.
+        names: String,
+        /// Simulated time.
+        at_ms: u64,
+    },
+    /// The time limit was reached.
+    #[error("the programs did not end within {0} s of simulated time")]
+    TimeLimit(u64),
+    /// Stopped from outside.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A disk has served a task's request, or a timer has run out: the CPU that is told, and the task.
+    Wake {
+        cpu: usize,
+        task: TaskId,
+    },
+    Sample,
+    Watchdog,
+}
+
+/// A machine with its kernel, ready to run programs.
+pub struct Simulation {
+    kernel: Kernel,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+    window_ps: u64,
+    sample_ps: u64,
+    time_limit_ps: u64,
+    io: Io,
+    alive: usize,
+    stop: Option<&'static AtomicBool>,
+}
+
+/// The disks: requests queue for the one that is free first.
+struct Io {
+    request_ps: u64,
+    ps_per_byte: u64,
+    cpu: usize,
+    free_ps: Vec<u64>,
+}
+
+impl Io {
+    fn serve(&mut self, now_ps: u64, bytes: u64) -> u64 {
+        let service_ps = self.request_ps + bytes * self.ps_per_byte;
+        let first = (0..self.free_ps.len()).min_by_key(|&disk| self.free_ps[disk]).unwrap_or_default();
+        let done_ps = self.free_ps[first].max(now_ps) + service_ps;
+        self.free_ps[first] = done_ps;
+        done_ps
+    }
+}
+
+impl Simulation {
+    /// A machine at boot, under a policy.
+    ///
+    /// # Errors
+    /// [`SimError::Machine`] and [`SimError::Load`].
+    pub fn new(machine: &Machine, policy: &Policy, options: &Options) -> Result<Self, SimError> {
+        let hardware = Rc::new(RefCell::new(Hardware::new(machine, options.seed)?));
+        let mut kernel = Kernel::new(machine, policy, &hardware)?;
+        kernel.flush = options.flush;
+        if options.timeline {
+            kernel.account.keep_timeline();
+        }
+        let io = Io {
+            request_ps: machine.kernel.io_request_ns * 1000,
+            ps_per_byte: 1_000_000_000_000 / machine.kernel.io_bytes_per_s.max(1),
+            cpu: machine.kernel.io_interrupt_cpu,
+            free_ps: vec![0; machine.kernel.io_parallel.max(1)],
+        };
+        Ok(Self {
+            kernel,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            window_ps: options.window_cycles * machine.cycle_ps(),
+            sample_ps: options.sample_ns * 1000,
+            time_limit_ps: options.time_limit_ns.saturating_mul(1000),
+            io,
+            alive: 0,
+            stop: None,
+        })
+    }
+
+    /// The machine's memory, for building programs.
+    pub fn memory(&self) -> Memory {
+        self.kernel.memory.clone()
+    }
+
+    /// Ends a run early when the flag becomes true.
+    pub fn stop_when(&mut self, flag: &'static AtomicBool) {
+        self.stop = Some(flag);
+    }
+
+    /// Adds a program; its tasks start when the machine runs.
+    pub fn add(&mut self, application: Application) {
+        let index = self.kernel.account.application(&application.name);
+        for (name, body) in application.tasks {
+            self.create(0, index, &name, body);
+        }
+    }
+
+    fn create(&mut self, cpu: usize, application: usize, name: &str, body: crate::program::Body) -> TaskId {
+        self.alive += 1;
+        self.kernel.create(cpu, application, name, body)
+    }
+
+    fn post(&mut self, at_ps: u64, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at_ps, self.sequence, event)));
+    }
+
+    /// Runs until every task has ended.
+    ///
+    /// # Errors
+    /// [`SimError::Scheduler`], [`SimError::Deadlock`], [`SimError::TimeLimit`],
+    /// [`SimError::Interrupted`].
+    pub fn run(mut self) -> Result<RunResult, SimError> {
+        self.post(self.sample_ps, Event::Sample);
+        let watchdog_ps = self.kernel.scheduler.timeout_ns() * 500;
+        self.post(watchdog_ps, Event::Watchdog);
+        (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
+        while self.alive > 0 {
+            self.step(watchdog_ps)?;
+        }
+        let ports: Vec<_> = (0..self.kernel.cpus.len()).map(|cpu| Rc::clone(self.kernel.port(cpu))).collect();
+        let dispatches = self.kernel.scheduler.stats();
+        Ok(self.kernel.account.finish(&ports, dispatches))
+    }
+
+    /// The CPU furthest behind, its time, and the time of the next one.
+    fn furthest_behind(&self) -> Option<(usize, u64, u64)> {
+        let mut first = None;
+        let mut next_ps = u64::MAX;
+        for cpu in (0..self.kernel.cpus.len()).filter(|&cpu| self.kernel.is_active(cpu)) {
+            let now_ps = self.kernel.port(cpu).now_ps();
+            match first {
+                Some((_, first_ps)) if now_ps >= first_ps => next_ps = next_ps.min(now_ps),
+                Some((_, first_ps)) => {
+                    next_ps = first_ps;
+                    first = Some((cpu, now_ps));
+                }
+                None => first = Some((cpu, now_ps)),
+            }
+        }
+        first.map(|(cpu, now_ps)| (cpu, now_ps, next_ps))
+    }
+
+    fn step(&mut self, watchdog_ps: u64) -> Result<(), SimError> {
+        let event_ps = self.events.peek().map_or(u64::MAX, |Reverse((at_ps, _, _))| *at_ps);
+        match self.furthest_behind() {
+            Some((cpu, now_ps, next_ps)) if now_ps < event_ps => self.advance(cpu, next_ps.min(event_ps)),
+            behind => {
+                let idle = behind.is_none();
+                self.deliver(idle, watchdog_ps)?;
+            }
+        }
+        match self.kernel.failure() {
+            Some(reason) => Err(SimError::Scheduler { reason, at_ms: self.latest_ps() / 1_000_000_000 }),
+            None => Ok(()),
+        }
+    }
+
+    fn latest_ps(&self) -> u64 {
+        (0..self.kernel.cpus.len()).map(|cpu| self.kernel.port(cpu).now_ps()).max().unwrap_or_default()
+    }
+
+    /// One CPU goes on until something else may matter to it.
+    fn advance(&mut self, cpu: usize, horizon_ps: u64) {
+        let kernel = &mut self.kernel;
+        let now_ps = kernel.port(cpu).now_ps();
+        if let Some(why) = kernel.cpus[cpu].resched {
+            let stays = kernel.cpus[cpu].current.is_some();
+            return kernel.schedule(cpu, why, stays);
+        }
+        let tick_ps = kernel.cpus[cpu].next_tick_ps;
+        if now_ps >= tick_ps {
+            return kernel.tick(cpu);
+        }
+        let port = Rc::clone(kernel.port(cpu));
+        port.set_horizon_ps(horizon_ps);
+        port.set_limit_ps(tick_ps.min(horizon_ps.saturating_add(self.window_ps)));
+        let Some(current) = kernel.cpus[cpu].current else { return };
+        let task = &mut kernel.tasks[current];
+        let resume = Resume { port, value: task.answer };
+        match task.resume(resume) {
+            Some(request) => self.serve(cpu, current, request),
+            None => {
+                self.kernel.tasks[current].state = State::Dead;
+                self.kernel.account.task_ended(current, self.kernel.port(cpu).now_ps());
+                self.kernel.charge(cpu, Entry::Fork);
+                self.alive -= 1;
+                self.kernel.schedule(cpu, End::Exit, false);
+            }
+        }
+    }
+
+    /// What the running program asked for.
+    fn serve(&mut self, cpu: usize, task: TaskId, request: Request) {
+        match request {
+            Request::Due | Request::Synchronize => return,
+            Request::PageFault(address) => return self.kernel.page_fault(cpu, address),
+            _ => self.kernel.charge(cpu, Entry::SystemCall),
+        }
+        let now_ps = self.kernel.port(cpu).now_ps();
+        match request {
+            Request::Yield(why) => self.kernel.yield_current(cpu, why),
+            Request::Wake(other) => self.kernel.wake(other, cpu, End::SystemCall),
+            Request::Block => self.block(cpu, task),
+            Request::Sleep { ns } => {
+                self.post(now_ps + ns * 1000, Event::Wake { cpu, task });
+                self.block(cpu, task);
+            }
+            Request::Io { bytes } => {
+                let done_ps = self.io.serve(now_ps, bytes);
+                self.post(done_ps, Event::Wake { cpu: self.io.cpu, task });
+                self.block(cpu, task);
+            }
+            Request::Fork { name, body } => {
+                self.kernel.charge(cpu, Entry::Fork);
+                let application = self.kernel.tasks[task].application;
+                let child = self.create(cpu, application, &name, body);
+                self.kernel.tasks[task].answer = child;
+                self.kernel.wake(child, cpu, End::SystemCall);
+            }
+            _ => {}
+        }
+    }
+
+    fn block(&mut self, cpu: usize, task: TaskId) {
+        if !std::mem::take(&mut self.kernel.tasks[task].wake_pending) {
+            self.kernel.schedule(cpu, End::Block, false);
+        }
+    }
+
+    fn deliver(&mut self, idle: bool, watchdog_ps: u64) -> Result<(), SimError> {
+        let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return Ok(()) };
+        match event {
+            Event::Wake { cpu, task } => {
+                self.kernel.interrupt(cpu, at_ps);
+                self.kernel.wake(task, cpu, End::Interrupt);
+            }
+            Event::Sample => {
+                self.kernel.account.sample(at_ps);
+                self.post(at_ps + self.sample_ps, Event::Sample);
+                self.look_around(at_ps, idle)?;
+            }
+            Event::Watchdog => {
+                self.post(at_ps + watchdog_ps, Event::Watchdog);
+                if let Some(reason) = self.kernel.stalled(at_ps) {
+                    return Err(SimError::Scheduler { reason, at_ms: at_ps / 1_000_000_000 });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it makes sense to go on.
+    fn look_around(&self, now_ps: u64, idle: bool) -> Result<(), SimError> {
+        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(SimError::Interrupted);
+        }
+        if now_ps > self.time_limit_ps {
+            return Err(SimError::TimeLimit(self.time_limit_ps / 1_000_000_000_000));
+        }
+        let pending = self.events.iter().any(|Reverse((_, _, event))| matches!(event, Event::Wake { .. }));
+        let stuck = |task: &&crate::kernel::Task| task.state == State::Blocked;
+        if idle && !pending && !self.kernel.tasks.iter().any(|task| task.state == State::Waiting) {
+            let names: Vec<String> =
+                self.kernel.tasks.iter().filter(stuck).take(8).map(|task| task.sched.name()).collect();
+            let at_ms = now_ps / 1_000_000_000;
+            return Err(SimError::Deadlock { tasks: self.alive, names: names.join(", "), at_ms });
+        }
+        Ok(())
+    }
+}

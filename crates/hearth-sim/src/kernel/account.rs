@@ -1,0 +1,198 @@
+//! Keeping account: dispatch intervals, effective time slices, moves and idle time.
+
+use crate::measure::{ApplicationResult, RunResult, Sample, Stretch, Tally, TaskInfo};
+use crate::native::DispatchStats;
+use crate::program::{End, TaskId};
+use hearth_hardware::{Counters, Port};
+use hearth_machine::Machine;
+
+/// The interval that runs on a CPU, and the effective slice that it belongs to.
+#[derive(Clone, Copy, Default)]
+struct Running {
+    task: Option<TaskId>,
+    moved: bool,
+    interval_start_ps: u64,
+    interval_counters: Counters,
+    slice_ps: u64,
+    slice_misses: u64,
+    stretch_start_ps: u64,
+    idle_ps: u64,
+}
+
+/// Everything counted in a run.
+pub(crate) struct Account {
+    running: Vec<Running>,
+    tallies: Vec<Tally>,
+    names: Vec<String>,
+    ended_ps: Vec<u64>,
+    tasks: Vec<TaskInfo>,
+    samples: Vec<Sample>,
+    timeline: Option<Vec<Stretch>>,
+    domain_of: Vec<usize>,
+    node_of: Vec<usize>,
+}
+
+impl Account {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let cpus = machine.cpus();
+        Self {
+            running: vec![Running::default(); cpus],
+            tallies: Vec::new(),
+            names: Vec::new(),
+            ended_ps: Vec::new(),
+            tasks: Vec::new(),
+            samples: Vec::new(),
+            timeline: None,
+            domain_of: (0..cpus).map(|cpu| cpu / machine.domain_cpus()).collect(),
+            node_of: (0..cpus).map(|cpu| machine.node_of(cpu)).collect(),
+        }
+    }
+
+    pub(crate) fn keep_timeline(&mut self) {
+        self.timeline = Some(Vec::new());
+    }
+
+    pub(crate) fn application(&mut self, name: &str) -> usize {
+        self.tallies.push(Tally::default());
+        self.names.push(name.into());
+        self.ended_ps.push(0);
+        self.names.len() - 1
+    }
+
+    pub(crate) fn task(&mut self, name: &str, application: usize) {
+        self.tasks.push(TaskInfo { name: name.into(), application });
+    }
+
+    fn tally(&mut self, task: TaskId) -> &mut Tally {
+        &mut self.tallies[self.tasks[task].application]
+    }
+
+    /// Whether this task on this CPU would begin an effective time slice.
+    pub(crate) fn begins_slice(&self, cpu: usize, task: TaskId) -> bool {
+        self.running[cpu].task != Some(task)
+    }
+
+    pub(crate) fn interval_begins(
+        &mut self,
+        cpu: usize,
+        port: &Port,
+        task: TaskId,
+        from: Option<usize>,
+        waited_ps: Option<u64>,
+    ) {
+        let now_ps = port.now_ps();
+        let moved_from = from.filter(|&from| from != cpu);
+        if self.begins_slice(cpu, task) {
+            self.close_slice(cpu);
+            let running = &mut self.running[cpu];
+            running.task = Some(task);
+            running.moved = moved_from.is_some();
+            running.stretch_start_ps = now_ps;
+            self.tally(task).switches += 1;
+        } else if moved_from.is_some() {
+            self.running[cpu].moved = true;
+        }
+        let running = &mut self.running[cpu];
+        running.interval_start_ps = now_ps;
+        running.interval_counters = port.counters();
+        port.set_task(task as u16 + 1, running.moved);
+        let (domain, node) = (self.domain_of[cpu], self.node_of[cpu]);
+        let leaves_domain = moved_from.is_some_and(|from| self.domain_of[from] != domain);
+        let leaves_node = moved_from.is_some_and(|from| self.node_of[from] != node);
+        let tally = self.tally(task);
+        tally.cpu_moves += u64::from(moved_from.is_some());
+        tally.domain_moves += u64::from(leaves_domain);
+        tally.node_moves += u64::from(leaves_node);
+        if let Some(waited_ps) = waited_ps {
+            tally.wakeups += 1;
+            tally.wake_wait_ns += waited_ps / 1000;
+        }
+    }
+
+    pub(crate) fn interval_ends(&mut self, cpu: usize, port: &Port, why: End) {
+        let running = &mut self.running[cpu];
+        let Some(task) = running.task else { return };
+        let ps = port.now_ps().saturating_sub(running.interval_start_ps);
+        let counters = port.counters() - running.interval_counters;
+        running.slice_ps += ps;
+        running.slice_misses += counters.misses();
+        self.tally(task).interval(ps / 1000, counters, why);
+        let running = self.running[cpu];
+        let (start_ns, end_ns) = (running.stretch_start_ps / 1000, port.now_ps() / 1000);
+        if let Some(timeline) = &mut self.timeline {
+            match timeline.iter_mut().rev().take(64).find(|stretch| stretch.cpu == cpu) {
+                Some(last) if last.task == task && last.start_ns == start_ns => last.end_ns = end_ns,
+                _ => timeline.push(Stretch { cpu, task, start_ns, end_ns }),
+            }
+        }
+    }
+
+    fn close_slice(&mut self, cpu: usize) {
+        let running = &mut self.running[cpu];
+        let (ns, misses) = (running.slice_ps / 1000, running.slice_misses);
+        running.slice_ps = 0;
+        running.slice_misses = 0;
+        if let Some(task) = running.task {
+            self.tally(task).slice(ns, misses);
+        }
+    }
+
+    pub(crate) fn idle_begins(&mut self, cpu: usize, now_ps: u64) {
+        // A task that comes back after idle time goes on with its slice, but not with its stretch.
+        self.running[cpu].stretch_start_ps = now_ps;
+    }
+
+    pub(crate) fn idle_until(&mut self, cpu: usize, from_ps: u64, until_ps: u64) {
+        self.running[cpu].idle_ps += until_ps - from_ps;
+        self.running[cpu].stretch_start_ps = until_ps;
+    }
+
+    pub(crate) fn task_ended(&mut self, task: TaskId, now_ps: u64) {
+        let application = self.tasks[task].application;
+        self.ended_ps[application] = self.ended_ps[application].max(now_ps);
+    }
+
+    /// Notes each application's CPU time so far; an interval under way counts when it ends.
+    pub(crate) fn sample(&mut self, now_ps: u64) {
+        let cpu_ns = self.tallies.iter().map(|tally| tally.cpu_ns).collect();
+        self.samples.push(Sample { at_ns: now_ps / 1000, cpu_ns });
+    }
+
+    pub(crate) fn finish(mut self, ports: &[std::rc::Rc<Port>], dispatches: Vec<DispatchStats>) -> RunResult {
+        (0..self.running.len()).for_each(|cpu| self.close_slice(cpu));
+        let end_ps = self.ended_ps.iter().copied().max().unwrap_or_default();
+        let idle_ps: u64 = self
+            .running
+            .iter()
+            .zip(ports)
+            .map(|(running, port)| running.idle_ps + end_ps.saturating_sub(port.now_ps()))
+            .sum();
+        let applications: Vec<ApplicationResult> = self
+            .tallies
+            .into_iter()
+            .zip(self.names)
+            .zip(&self.ended_ps)
+            .map(|((tally, name), &ended_ps)| ApplicationResult {
+                name,
+                execution_ns: ended_ps / 1000,
+                tally,
+            })
+            .collect();
+        let total = RunResult::sum(&applications);
+        let counters = ports.iter().map(|port| port.counters());
+        RunResult {
+            elapsed_ns: end_ps / 1000,
+            cpus: ports.len(),
+            idle_share: idle_ps as f64 / (end_ps.max(1) as f64 * ports.len() as f64),
+            mean_execution_ns: applications.iter().map(|application| application.execution_ns).sum::<u64>()
+                / applications.len().max(1) as u64,
+            total,
+            applications,
+            dispatches,
+            samples: self.samples,
+            tasks: self.tasks,
+            timeline: self.timeline.unwrap_or_default(),
+            references: counters.map(|counters| counters.reads + counters.writes + counters.fetches).sum(),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What the kernel itself costs: its time, and its footprint in the caches.
+
+use crate::memory::Memory;
+use hearth_hardware::{Access, Address, Hardware, Mode, Placement, Port};
+use hearth_machine::{Machine, Path};
+
+/// Kernel paths, each with its own stretch of kernel text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Switch,
+    Tick,
+    SystemCall,
+    Interrupt,
+    PageFault,
+    Fork,
+}
+
+const ENTRIES: [Entry; 6] =
+    [Entry::Switch, Entry::Tick, Entry::SystemCall, Entry::Interrupt, Entry::PageFault, Entry::Fork];
+/// Bytes of kernel data for each task, and for each CPU.
+const DATA_BYTES: u64 = 4096;
+/// A reference touches this much.
+const WORD_BYTES: u64 = 8;
+
+/// The kernel's memory and the price of its paths.
+pub(crate) struct Costs {
+    paths: [(Path, Address); 6],
+    shared: Address,
+    cpus: Vec<Address>,
+    line_bytes: u64,
+    page_bytes: u64,
+}
+
+impl Costs {
+    pub(crate) fn new(machine: &Machine, memory: &Memory) -> Self {
+        let kernel = &machine.kernel;
+        let path = |entry: Entry| match entry {
+            Entry::Switch => kernel.switch,
+            Entry::Tick => kernel.tick,
+            Entry::SystemCall => kernel.system_call,
+            Entry::Interrupt => kernel.interrupt,
+            Entry::PageFault => kernel.page_fault,
+            Entry::Fork => kernel.fork,
+        };
+        let text_bytes = ENTRIES.iter().map(|&entry| u64::from(path(entry).code_bytes)).sum();
+        let mut text = memory.segment(text_bytes, Placement::FirstTouch).base;
+        let paths = ENTRIES.map(|entry| {
+            let base = text;
+            text += u64::from(path(entry).code_bytes);
+            (path(entry), base)
+        });
+        let data = || memory.segment(DATA_BYTES, Placement::FirstTouch).base;
+        Self {
+            paths,
+            shared: data(),
+            cpus: (0..machine.cpus()).map(|_| data()).collect(),
+            line_bytes: machine.line_bytes,
+            page_bytes: machine.page_bytes,
+        }
+    }
+
+    /// Kernel memory for a new task.
+    pub(crate) fn task_data(&self, memory: &Memory) -> Address {
+        memory.segment(DATA_BYTES, Placement::FirstTouch).base
+    }
+
+    /// A CPU goes through a path, on behalf of a task if there is one.
+    pub(crate) fn charge(&self, hardware: &mut Hardware, port: &Port, entry: Entry, task: Option<Address>) {
+        let (path, text) = self.paths[entry as usize];
+        let mut touch = |base: Address, bytes: u32, step: u64, access: Access| {
+            for address in (base..base + u64::from(bytes)).step_by(step as usize) {
+                // Kernel memory is there from boot: a first touch costs nothing more.
+                let _ = hardware.reference(port.index(), address, access, Mode::Kernel);
+            }
+        };
+        touch(text, path.code_bytes, self.line_bytes, Access::Fetch);
+        touch(self.shared, path.shared_bytes, WORD_BYTES, Access::Write);
+        touch(self.cpus[port.index()], path.cpu_bytes, WORD_BYTES, Access::Write);
+        if let Some(task) = task {
+            touch(task, path.task_bytes, WORD_BYTES, Access::Write);
+        }
+        port.advance_ps(u64::from(path.cycles) * port.cycle_ps());
+    }
+
+    /// A page that was touched first is cleared: a store to each word.
+    pub(crate) fn clear_page(&self, hardware: &mut Hardware, port: &Port, address: Address) {
+        let page = address & !(self.page_bytes - 1);
+        for word in (page..page + self.page_bytes).step_by(WORD_BYTES as usize) {
+            let _ = hardware.reference(port.index(), word, Access::Write, Mode::Kernel);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A task: its program, stopped between two calls, and what the kernel knows of it.
+
+use crate::memory::Memory;
+use crate::native::TaskStruct;
+use crate::program::{Body, Cpu, Request, Resume, TaskId};
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use hearth_hardware::Address;
+use std::rc::Rc;
+
+/// Bytes of stack that a program has.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a task is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Blocked,
+    /// Runnable, but not running.
+    Waiting,
+    Running,
+    Dead,
+}
+
+/// A task of the simulated kernel.
+pub(crate) struct Task {
+    pub(crate) application: usize,
+    pub(crate) sched: Rc<TaskStruct>,
+    pub(crate) state: State,
+    /// The kernel's own data about it, in simulated memory.
+    pub(crate) kernel_data: Address,
+    /// A wake-up came while it was not blocked.
+    pub(crate) wake_pending: bool,
+    /// When it was woken, until it runs.
+    pub(crate) woken_ps: Option<u64>,
+    pub(crate) waiting_since_ps: u64,
+    /// The CPU where it last ran.
+    pub(crate) last_cpu: Option<usize>,
+    /// The answer to its last request.
+    pub(crate) answer: usize,
+    program: Option<Coroutine<Resume, Request, ()>>,
+}
+
+impl Task {
+    pub(crate) fn new(
+        id: TaskId,
+        application: usize,
+        sched: Rc<TaskStruct>,
+        kernel_data: Address,
+        memory: &Memory,
+        body: Body,
+    ) -> Self {
+        let memory = memory.clone();
+        // Only the host running out of address space can make this fail.
+        #[expect(clippy::expect_used)]
+        let stack = DefaultStack::new(STACK_BYTES).expect("no memory for a task's stack");
+        let program = Coroutine::with_stack(stack, move |yielder, resume| {
+            body(&mut Cpu::new(resume, memory, yielder, id));
+        });
+        Self {
+            application,
+            sched,
+            state: State::Blocked,
+            kernel_data,
+            wake_pending: false,
+            woken_ps: None,
+            waiting_since_ps: 0,
+            last_cpu: None,
+            answer: 0,
+            program: Some(program),
+        }
+    }
+
+    /// Lets the program go on; returns what it asks for, or nothing if it has ended.
+    pub(crate) fn resume(&mut self, resume: Resume) -> Option<Request> {
+        let result = self.program.as_mut()?.resume(resume);
+        match result {
+            CoroutineResult::Yield(request) => Some(request),
+            CoroutineResult::Return(()) => {
+                self.program = None;
+                None
+            }
+        }
+    }
+}
