@@ -2,7 +2,7 @@
 
 mod caches;
 
-use crate::located::Fault;
+use crate::located::{Fault, name, within};
 use crate::units::{Bytes, BytesPerSecond, Hertz, Nanoseconds};
 use crate::{Kernel, Machine, Memory, Path, Tlb};
 
@@ -157,21 +157,6 @@ fn cycles(value: u32) -> String {
     format!("{value} cycles")
 }
 
-/// `show` gives a number its unit.
-fn within<N: Copy + PartialOrd, S: std::fmt::Display>(
-    key: impl Into<String>,
-    value: N,
-    least: N,
-    most: N,
-    show: impl Fn(N) -> S,
-) -> Result<(), Fault> {
-    if least <= value && value <= most {
-        return Ok(());
-    }
-    let what = format!("{} is out of bounds", show(value));
-    fault(key, what, format!("write {} to {}", show(least), show(most)))
-}
-
 fn power_of_two(key: &str, bytes: u64, least: u64, most: u64) -> Result<(), Fault> {
     within(key, bytes, least, most, Bytes)?;
     if bytes.is_power_of_two() {
@@ -185,17 +170,4 @@ fn power_of_two(key: &str, bytes: u64, least: u64, most: u64) -> Result<(), Faul
 fn neighbours<S: std::fmt::Display>(value: u64, show: impl Fn(u64) -> S) -> String {
     let above = value.next_power_of_two();
     format!("{} or {}", show(above / 2), show(above))
-}
-
-/// Names become parts of file names and of command lines.
-fn name(key: impl Into<String>, name: &str) -> Result<(), Fault> {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    if name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
-        && name.len() <= 64
-        && name.chars().all(fits)
-    {
-        return Ok(());
-    }
-    let mend = "write up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or a digit";
-    fault(key, format!("{name:?} is not a name"), mend)
 }

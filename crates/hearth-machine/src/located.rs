@@ -43,6 +43,40 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// Checks that a number lies between two others; `show` gives it its unit.
+///
+/// # Errors
+/// A fault at `key` that names the bounds.
+pub fn within<N: Copy + PartialOrd, S: fmt::Display>(
+    key: impl Into<String>,
+    value: N,
+    least: N,
+    most: N,
+    show: impl Fn(N) -> S,
+) -> Result<(), Fault> {
+    if least <= value && value <= most {
+        return Ok(());
+    }
+    let what = format!("{} is out of bounds", show(value));
+    Err(Fault::new(key, what, format!("write {} to {}", show(least), show(most))))
+}
+
+/// Checks a name: names become parts of file names and of command lines.
+///
+/// # Errors
+/// A fault at `key` that says what a name is.
+pub fn name(key: impl Into<String>, name: &str) -> Result<(), Fault> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
+        && name.len() <= 64
+        && name.chars().all(fits)
+    {
+        return Ok(());
+    }
+    let mend = "write up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or a digit";
+    Err(Fault::new(key, format!("{name:?} is not a name"), mend))
+}
+
 /// A [`Fault`] with its place in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocatedError {
@@ -128,15 +162,18 @@ fn explain(message: &str) -> (String, String) {
     }
     if let Some((found, expected)) = message.split_once(", expected ") {
         let found = found.trim_start_matches("invalid type: ").trim_start_matches("invalid value: ");
-        let expected = if is_integer(expected) { "a whole number, not negative" } else { expected };
-        return (format!("{found} does not fit here"), format!("write {expected}"));
+        return (format!("{found} does not fit here"), format!("write {}", plain(expected)));
     }
     (message.to_owned(), "see the presets for the layout of the file".to_owned())
 }
 
-/// Whether serde's word for what it expects is a Rust type of integers.
-fn is_integer(expected: &str) -> bool {
-    matches!(expected, "u32" | "u64" | "usize")
+/// What serde expects, without Rust's names of types.
+fn plain(expected: &str) -> &str {
+    match expected {
+        "u32" | "u64" | "usize" => "a whole number, not negative",
+        "f64" => "a number",
+        other => other,
+    }
 }
 
 /// Names the known word that is nearest to `unknown`; `known` lists words in back quotes.

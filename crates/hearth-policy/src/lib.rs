@@ -72,7 +72,8 @@ pub struct Credit {
 impl Credit {
     /// The most that a task can have on one CPU.
     pub fn sum_ns(&self) -> u64 {
-        self.time_ns + self.processor_ns + self.llc_ns + self.node_ns
+        let parts = [self.time_ns, self.processor_ns, self.llc_ns, self.node_ns];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
@@ -118,6 +119,15 @@ impl Policy {
             attached: false,
             decay_ns: UNIX_DECAY_NS,
         }
+    }
+}
+
+impl Policy {
+    /// What is left of the `time` credit of a task that ran here this long ago. With `complex` it
+    /// fades; without, the task that ran last has it whole (and no other has any).
+    pub fn time_credit_after(&self, elapsed_ns: u64) -> u64 {
+        let lost = u128::from(elapsed_ns) * u128::from(self.fade_permille) / 1000;
+        self.credit.time_ns.saturating_sub(u64::try_from(lost).unwrap_or(u64::MAX))
     }
 }
 

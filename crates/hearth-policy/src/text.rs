@@ -61,7 +61,7 @@ const MAX_FADE: f64 = 1000.0;
 fn permille(fade: f64) -> Result<u32, Fault> {
     let thousandths = (fade * 1000.0).round();
     if !(1.0..=MAX_FADE * 1000.0).contains(&thousandths) || (thousandths / 1000.0 - fade).abs() > 1e-9 {
-        let what = format!("a fade of {fade} is not between 0.001 and {MAX_FADE} in steps of 0.001");
+        let what = format!("a fade of {fade:?} is not between 0.001 and {MAX_FADE} in steps of 0.001");
         return Err(Fault::new("fade", what, "write for example 2.0: 20 ms of credit lost in 10 ms"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]

@@ -33,3 +33,48 @@ fn every_file_of_the_policies_folder_is_a_preset() {
     names.sort_unstable();
     assert_eq!(files, names);
 }
+
+#[test]
+fn the_papers_policies_are_points_of_twenty_milliseconds() {
+    for (name, a_t, a_p) in [("standard", 0, 0), ("light", 6, 6), ("heavy", 16, 16)] {
+        let preset = Policy::load(name).expect(name);
+        let made = Policy::affinity(a_t, a_p);
+        assert_eq!(
+            preset,
+            Policy { name: preset.name.clone(), description: preset.description.clone(), ..made }
+        );
+    }
+}
+
+#[test]
+fn each_comparison_differs_from_what_it_is_compared_with_in_one_thing() {
+    let [standard, light] = ["standard", "light"].map(|name| Policy::load(name).expect(name));
+    let variants = [
+        ("attached", Policy { attached: true, ..standard.clone() }),
+        ("quantum-10", Policy { quantum_ns: 10_000_000, ..standard.clone() }),
+        ("quantum-100", Policy { quantum_ns: 100_000_000, ..standard }),
+        ("complex", Policy { complex: true, fade_permille: 2000, ..light }),
+    ];
+    for (name, expected) in variants {
+        let preset = Policy::load(name).expect(name);
+        assert_eq!(
+            preset,
+            Policy { name: name.to_owned(), description: preset.description.clone(), ..expected }
+        );
+    }
+}
+
+#[test]
+fn a_complex_credit_is_gone_after_its_length_over_the_fade() {
+    let complex = Policy::load("complex").expect("preset");
+    assert_eq!(complex.time_credit_after(0), 120_000_000);
+    assert_eq!(complex.time_credit_after(10_000_000), 100_000_000);
+    assert_eq!(complex.time_credit_after(60_000_000), 0);
+    assert_eq!(complex.time_credit_after(u64::MAX), 0);
+}
+
+#[test]
+fn the_credits_of_fair_are_bounded_by_its_quantum_and_a_little() {
+    let fair = Policy::load("fair").expect("preset");
+    assert!(fair.credit.sum_ns() <= 2 * fair.quantum_ns);
+}

@@ -1,7 +1,7 @@
 //! Which caches can be had: their shapes, their order, and who shares them.
 
-use super::{GIB, MAX_CYCLES, cycles, fault, name, neighbours, within};
-use crate::located::Fault;
+use super::{GIB, MAX_CYCLES, cycles, fault, neighbours};
+use crate::located::{Fault, name, within};
 use crate::units::Bytes;
 use crate::{Cache, Holds, Machine};
 

@@ -1,0 +1,125 @@
+//! What a wrong policy is told: file, line, key, what is wrong and how to mend it.
+
+use hearth_policy::{Credit, Policy, PolicyError, presets};
+use proptest::prelude::*;
+
+fn preset(name: &str) -> &'static str {
+    presets().iter().find(|(other, _)| *other == name).expect("preset").1
+}
+
+/// The errors of a preset in which `from` has been replaced by `to`, once, for each edit.
+fn errors_after(edits: &[(&str, &str, &str)]) -> String {
+    let error = |(name, from, to): &(&str, &str, &str)| {
+        let text = preset(name);
+        assert!(text.contains(from), "{from} is not in {name}");
+        let error = Policy::parse(&text.replacen(from, to, 1), "p.toml").expect_err(to);
+        assert!(matches!(error, PolicyError::Text(_)));
+        format!("{name} with {to:?} for {from:?}\n  {error}\n")
+    };
+    edits.iter().map(error).collect()
+}
+
+#[test]
+fn unknown_and_missing_keys_and_wrong_units_are_located() {
+    insta::assert_snapshot!(errors_after(&[
+        ("light", "\nprocessor", "\nprocesor"),
+        ("light", "\nquantum", "\nslice"),
+        ("light", "discipline = \"unix\"\n", ""),
+        ("light", "\"unix\"", "\"linux\""),
+        ("light", "quantum = \"30 ms\"", "quantum = 30"),
+        ("light", "time = \"120 ms\"", "time = \"6 points\""),
+        ("light", "[credit]", "[credit"),
+    ]));
+}
+
+#[test]
+fn values_out_of_bounds_are_refused() {
+    insta::assert_snapshot!(errors_after(&[
+        ("light", "quantum = \"30 ms\"", "quantum = \"0 ms\""),
+        ("light", "decay = \"1 s\"", "decay = \"1 us\""),
+        ("light", "time = \"120 ms\"", "time = \"2 hours\""),
+        ("light", "name = \"light\"", "name = \"a policy\""),
+        ("complex", "fade = 2.0", "fade = 0.0"),
+        ("complex", "fade = 2.0", "fade = -1.0"),
+        ("complex", "fade = 2.0", "fade = nan"),
+        ("complex", "fade = 2.0", "fade = 1e300"),
+        ("complex", "fade = 2.0", "fade = 0.0001"),
+        ("complex", "fade = 2.0", "fade = \"fast\""),
+    ]));
+}
+
+#[test]
+fn contradictions_are_refused() {
+    insta::assert_snapshot!(errors_after(&[
+        ("complex", "fade = 2.0", ""),
+        ("complex", "complex = true", ""),
+        ("complex", "time = \"120 ms\"", ""),
+        ("fair", "\nquantum", "\ndecay = \"1 s\"\nquantum"),
+        ("attached", "attached = true", "attached = true\n[credit]\nprocessor = \"1 ms\""),
+    ]));
+}
+
+#[test]
+fn a_name_that_is_no_preset_and_no_file_lists_the_presets() {
+    let error = Policy::load("no-such-policy").expect_err("missing").to_string();
+    assert!(error.ends_with(
+        "name a readable TOML file or one of: standard, light, heavy, complex, attached, quantum-10, quantum-100, fair"
+    ));
+}
+
+#[test]
+fn an_unchecked_policy_put_together_in_code_can_be_checked() {
+    let light = Policy::affinity(6, 6);
+    light.check().expect("sensible");
+    let beyond = Policy { quantum_ns: u64::MAX, ..light.clone() };
+    assert_eq!(beyond.check().expect_err("too long").key, "quantum");
+    let faded = Policy { fade_permille: 2000, ..light.clone() };
+    assert_eq!(faded.check().expect_err("not complex").key, "fade");
+    let unfaded = Policy { complex: true, ..light };
+    assert_eq!(unfaded.check().expect_err("no fade").key, "fade");
+}
+
+#[test]
+fn a_policy_without_credits_needs_no_table() {
+    assert_eq!(Policy::load("standard").expect("preset").credit, Credit::default());
+}
+
+proptest! {
+    #[test]
+    fn every_policy_that_passes_its_check_survives_being_written_and_read(
+        unix in any::<bool>(),
+        quantum_us in 100_u64..1_000_000,
+        credits in prop::array::uniform4(1_u64..1_000_000_000),
+        fade_permille in prop::option::of(1_u32..1_000_000),
+        attached in any::<bool>(),
+    ) {
+        let [time_ns, processor_ns, llc_ns, node_ns] = credits;
+        let (processor_ns, llc_ns, node_ns) = if attached { (0, 0, 0) } else { (processor_ns, llc_ns, node_ns) };
+        let policy = Policy {
+            discipline: if unix { hearth_policy::Discipline::Unix } else { hearth_policy::Discipline::Fair },
+            quantum_ns: quantum_us * 1000,
+            credit: Credit { time_ns, processor_ns, llc_ns, node_ns },
+            complex: fade_permille.is_some(),
+            fade_permille: fade_permille.unwrap_or(0),
+            attached,
+            ..Policy::affinity(6, 6)
+        };
+        policy.check().expect("sensible");
+        prop_assert_eq!(Policy::parse(&policy.to_toml(), "written").expect("readable"), policy);
+    }
+
+    #[test]
+    fn no_mutation_of_the_text_makes_the_parser_panic(
+        index in 0..presets().len(),
+        cuts in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..40, "\\PC{0,6}"), 1..4),
+    ) {
+        let mut text: Vec<char> = presets()[index].1.chars().collect();
+        for (at, length, insert) in cuts {
+            let at = at.index(text.len());
+            let end = text.len().min(at + length);
+            text.splice(at..end, insert.chars());
+        }
+        let text: String = text.into_iter().collect();
+        let _ = Policy::parse(&text, "p.toml");
+    }
+}
