@@ -1,6 +1,5 @@
 //! Writes a trace: beside its final place first, renamed when it is complete.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
