@@ -94,13 +94,13 @@ struct IoText {
 #[serde(deny_unknown_fields)]
 struct PathText {
     cycles: u32,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     code: Bytes,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     shared: Bytes,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     cpu: Bytes,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_none")]
     task: Bytes,
 }
 
@@ -111,6 +111,11 @@ fn one() -> usize {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(value: &usize) -> bool {
     *value == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(bytes: &Bytes) -> bool {
+    bytes.0 == 0
 }
 
 /// Reads and checks a machine.
@@ -255,7 +260,7 @@ impl From<&Machine> for File {
             cache: machine.caches.iter().map(CacheText::from).collect(),
             memory: MemoryText {
                 local: machine.memory.local_cycles,
-                remote: Some(machine.memory.remote_cycles),
+                remote: (machine.nodes.len() > 1).then_some(machine.memory.remote_cycles),
                 cache_to_cache: machine.memory.cache_to_cache_cycles,
                 bandwidth: BytesPerSecond(machine.memory.bandwidth_bytes_per_s),
             },
