@@ -10,7 +10,7 @@
  *
  * Waiting on the empty pipe is what keeps a fast guest from outrunning the
  * recorder. Slots live in shared memory so that what a thread had written is
- * still there when the guest crashes.
+ * still there when the guest crashes: a zero follows the last word.
  *
  * Words (the Rust side reads the same layout in record/raw.rs):
  *   block executed   63: 1 | 0..31: block number
@@ -51,15 +51,14 @@
 
 struct slot {
 	uint32_t thread;
-	uint32_t count;
-	uint8_t unused[SLOT_HEADER_BYTES - 8];
+	uint8_t unused[SLOT_HEADER_BYTES - 4];
 	uint64_t words[SLOT_WORDS];
-};
+} __attribute__((aligned(SLOT_BYTES)));
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a slot is exactly SLOT_BYTES long");
 
 enum message_kind {
 	MESSAGE_BLOCK = 1,	/* number: block, a: address, b: bytes | instructions << 32 */
-	MESSAGE_FULL = 2,	/* number: slot */
+	MESSAGE_FULL = 2,	/* number: slot, a: its words */
 	MESSAGE_THREAD = 3,	/* number: thread, which is about to ask for its first slot */
 	MESSAGE_EXEC = 4,	/* the program is about to replace itself */
 	MESSAGE_EXEC_FAILED = 5,
@@ -82,8 +81,12 @@ static atomic_bool recording;
 static atomic_uint next_block, next_thread;
 static pthread_key_t at_thread_exit;
 
+/* Where threads write once they no longer record. They may race for it: nobody reads it. */
 static struct slot scratch;
-static __thread struct slot *current __attribute__((tls_model("initial-exec")));
+
+/* Where this thread's next word goes, and the slot that it is in. */
+static __thread uint64_t *cursor __attribute__((tls_model("initial-exec")));
+static __thread struct slot *current;
 
 /* A guest may close descriptors that it never opened; then the number can name one of its own files. */
 static bool still_ours(int fd, ino_t inode)
@@ -129,41 +132,46 @@ static struct slot *empty_slot(uint32_t thread)
 	return &slots[number];
 }
 
-static __attribute__((noinline, cold)) struct slot *first_slot(void)
+static void write_to(struct slot *slot)
+{
+	current = slot;
+	cursor = slot->words;
+}
+
+static void hand_over(void)
+{
+	if (current && current != &scratch)
+		send(MESSAGE_FULL, current - slots, cursor - current->words, 0);
+}
+
+static __attribute__((noinline, cold)) void first_slot(void)
 {
 	uint32_t thread = atomic_fetch_add(&next_thread, 1);
 
 	send(MESSAGE_THREAD, thread, 0, 0);
-	current = empty_slot(thread);
+	write_to(empty_slot(thread));
 	pthread_setspecific(at_thread_exit, current);
-	return current;
 }
 
-static __attribute__((noinline, cold)) void swap_slot(struct slot *full)
+static __attribute__((noinline, cold)) void next_slot(void)
 {
-	uint32_t thread = full->thread;
+	uint32_t thread = current->thread;
 
-	if (full == &scratch) {
-		full->count = 0;
-		return;
-	}
-	send(MESSAGE_FULL, full - slots, 0, 0);
-	current = empty_slot(thread);
+	hand_over();
+	write_to(current == &scratch ? &scratch : empty_slot(thread));
 }
 
 static void thread_exits(void *unused)
 {
 	(void)unused;
-	if (current && current != &scratch)
-		send(MESSAGE_FULL, current - slots, 0, 0);
-	current = &scratch;
+	hand_over();
+	write_to(&scratch);
 }
 
 static void forked_child(void)
 {
 	atomic_store(&recording, false);
-	current = &scratch;
-	scratch.count = 0;
+	write_to(&scratch);
 	if (still_ours(full_pipe, full_inode))
 		close(full_pipe);
 	if (still_ours(empty_pipe, empty_inode))
@@ -172,22 +180,14 @@ static void forked_child(void)
 
 static inline void push(uint64_t word)
 {
-	struct slot *slot = current;
-	uint32_t count;
-
-	if (__builtin_expect(!slot, 0))
-		slot = first_slot();
-	count = slot->count;
-	/* Threads that no longer record share the scratch slot: the bound holds even if they race. */
-	if (__builtin_expect(count >= SLOT_WORDS, 0)) {
-		swap_slot(slot);
-		slot = current;
-		count = slot->count;
-		if (count >= SLOT_WORDS)
-			return;
-	}
-	slot->words[count] = word;
-	slot->count = count + 1;
+	if (__builtin_expect(!cursor, 0))
+		first_slot();
+	cursor[0] = word;
+	/* The last word of a slot is never filled, so that there is always room for the zero. */
+	cursor[1] = 0;
+	cursor++;
+	if (__builtin_expect(((uintptr_t)cursor & (SLOT_BYTES - 1)) == SLOT_BYTES - sizeof(word), 0))
+		next_slot();
 }
 
 static void block_executed(unsigned int vcpu, void *block)
@@ -199,8 +199,10 @@ static void block_executed(unsigned int vcpu, void *block)
 /*
  * What `info` means is QEMU's own affair and takes two calls to learn, but a program
  * shows only a handful of values: a small table keeps what they mean. An entry is
- * info << 32 | bits of the word >> 32, with the lowest bit set once it is known.
+ * KNOWN | info << 32 | bits of the word >> 32.
  */
+#define KNOWN (1ULL << 63)
+
 static _Atomic uint64_t known_info[64];
 
 static __attribute__((noinline, cold)) uint64_t learn(qemu_plugin_meminfo_t info, _Atomic uint64_t *entry)
@@ -208,7 +210,7 @@ static __attribute__((noinline, cold)) uint64_t learn(qemu_plugin_meminfo_t info
 	uint64_t bits = (uint64_t)qemu_plugin_mem_is_store(info) << STORE_SHIFT |
 			(uint64_t)(qemu_plugin_mem_size_shift(info) & 15) << SIZE_SHIFT;
 
-	atomic_store_explicit(entry, (uint64_t)info << 32 | bits >> 32 | 1, memory_order_relaxed);
+	atomic_store_explicit(entry, KNOWN | (uint64_t)info << 32 | bits >> 32, memory_order_relaxed);
 	return bits;
 }
 
@@ -217,10 +219,10 @@ static void memory_referenced(unsigned int vcpu, qemu_plugin_meminfo_t info, uin
 {
 	_Atomic uint64_t *entry = &known_info[((info >> 4) ^ (info >> 12)) & 63];
 	uint64_t known = atomic_load_explicit(entry, memory_order_relaxed);
-	uint64_t bits = (known & 0xfffffffe) << 32;
+	uint64_t bits = known << 32;
 
 	(void)vcpu;
-	if (__builtin_expect(known >> 32 != info || !(known & 1), 0))
+	if (__builtin_expect(known >> 32 != (info | KNOWN >> 32), 0))
 		bits = learn(info, entry);
 	push((uint64_t)(uintptr_t)instruction << INSTRUCTION_SHIFT | bits | (vaddr & ADDRESS_MASK));
 }
@@ -297,6 +299,19 @@ static long argument(int argc, char **argv, const char *name)
 	return -1;
 }
 
+/* Slots are aligned to their size, so that a pointer into one tells how full it is. */
+static bool map_slots(int memory, size_t bytes)
+{
+	uintptr_t reserved = (uintptr_t)mmap(NULL, bytes + SLOT_BYTES, PROT_NONE,
+					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *aligned = (void *)((reserved + SLOT_BYTES - 1) & ~(uintptr_t)(SLOT_BYTES - 1));
+
+	if (reserved == (uintptr_t)MAP_FAILED)
+		return false;
+	slots = mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory, 0);
+	return slots != MAP_FAILED;
+}
+
 PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 				      char **argv)
 {
@@ -310,8 +325,7 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
 		fprintf(stderr, "hearth recorder: needs full=FD,empty=FD,memory=FD,slots=N\n");
 		return -1;
 	}
-	slots = mmap(NULL, count * SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
-	if (slots == MAP_FAILED) {
+	if (!map_slots(memory, count * SLOT_BYTES)) {
 		perror("hearth recorder: cannot map the shared slots");
 		return -1;
 	}

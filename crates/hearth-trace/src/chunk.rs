@@ -2,10 +2,10 @@
 //!
 //! `docs/trace-format.md` describes the layout. Encoder and decoder sit here side by side.
 
-use crate::delta::{self, CLASS_BYTES, CLASS_MASK, PADDING};
+use crate::delta::{self, BYTES_OF_FOUR, CLASS_BYTES, CLASS_MASK, LONGEST, PADDING};
 use crate::event::{ADDRESS_MASK, Event, PAGE_BYTES};
 use crate::format::{CHUNK_EVENTS, MAX_CHUNK_EVENTS};
-use crate::shape::{Dictionary, take};
+use crate::shape::{Dictionary, Slot, take};
 
 const FLAG_NEW_DICTIONARY: u32 = 1;
 const PAYLOAD_HEADER_BYTES: usize = 24;
@@ -40,25 +40,31 @@ impl ChunkBuilder {
         self.events >= CHUNK_EVENTS
     }
 
-    /// Begins the execution of a block of this shape; `accesses` addresses follow.
+    /// Adds the execution of a block: its shape's number, and where each of its references went.
     #[inline]
-    pub fn begin_block(&mut self, shape: u16, fetches: usize, accesses: usize) {
+    pub fn execute(&mut self, shape: u16, fetches: usize, slots: &mut [Slot], addresses: impl Iterator<Item = u64>) {
         self.blocks.extend(shape.to_le_bytes());
-        self.events += fetches + accesses;
-        let needed = self.delta_bytes + accesses * 5 + PADDING;
+        self.events += fetches + slots.len();
+        let needed = self.delta_bytes + slots.len() * LONGEST + PADDING;
         if self.deltas.len() < needed {
             self.deltas.resize(needed.next_power_of_two(), 0);
         }
+        let deltas = &mut self.deltas[self.delta_bytes..];
+        let mut position = 0;
+        self.classes.extend(slots.iter_mut().zip(addresses).map(|(slot, address)| {
+            let delta = delta::zigzag(slot.address, address);
+            let class = delta::class(delta);
+            deltas[position..][..8].copy_from_slice(&delta.to_le_bytes());
+            position += usize::from(CLASS_BYTES[usize::from(class)]);
+            slot.address = address;
+            class
+        }));
+        self.delta_bytes += position;
     }
 
-    /// Adds the address of one reference, as the difference from the slot's last one.
-    #[inline]
-    pub fn address(&mut self, last: u64, address: u64) {
-        let delta = delta::zigzag(last, address);
-        let class = delta::class(delta);
-        self.deltas[self.delta_bytes..][..8].copy_from_slice(&delta.to_le_bytes());
-        self.delta_bytes += usize::from(CLASS_BYTES[usize::from(class)]);
-        self.classes.push(class);
+    /// Data references so far.
+    pub fn references(&self) -> usize {
+        self.classes.len()
     }
 
     /// Writes the payload to `out` and starts afresh.
@@ -76,8 +82,8 @@ impl ChunkBuilder {
         counts.iter().for_each(|count| out.extend(count.to_le_bytes()));
         out.append(&mut self.definitions);
         out.append(&mut self.blocks);
-        let pack = |four: &[u8]| four.iter().rev().fold(0, |packed, class| packed << 2 | class);
-        out.extend(self.classes.chunks(4).map(pack));
+        self.classes.resize(self.classes.len().next_multiple_of(4), 0);
+        out.extend(self.classes.as_chunks().0.iter().map(|[a, b, c, d]| a | b << 2 | c << 4 | d << 6));
         out.extend(&self.deltas[..self.delta_bytes]);
         self.classes.clear();
         (self.new_dictionary, self.new_shapes, self.events, self.delta_bytes) = (false, 0, 0, 0);
@@ -173,8 +179,7 @@ fn check_counts(payload: &Payload, dictionary: &Dictionary, events: usize) -> Re
         ));
     }
     let spare = payload.classes.len() * 4 - accesses;
-    let bytes_of = |packed: &u8| (0..4).map(|i| CLASS_BYTES[usize::from(packed >> (2 * i) & 3)]).sum::<u8>();
-    let bytes: usize = payload.classes.iter().map(|packed| usize::from(bytes_of(packed))).sum();
+    let bytes: usize = payload.classes.iter().map(|packed| usize::from(BYTES_OF_FOUR[usize::from(*packed)])).sum();
     let padding_is_zero = spare == 0 || payload.classes.last().is_none_or(|last| last >> (8 - 2 * spare) == 0);
     if bytes != payload.deltas.len() || !padding_is_zero {
         return Err(format!("{} bytes of addresses where {bytes} belong", payload.deltas.len()));

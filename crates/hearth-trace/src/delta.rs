@@ -5,6 +5,23 @@ use crate::event::{ADDRESS_BITS, ADDRESS_MASK};
 /// Bytes that a delta of each class takes. Five hold any difference of two addresses.
 pub(crate) const CLASS_BYTES: [u8; 4] = [0, 1, 2, 5];
 
+/// The most bytes that a delta takes.
+pub(crate) const LONGEST: usize = 5;
+
+/// Bytes that four deltas take together, by their four classes packed into a byte.
+pub(crate) const BYTES_OF_FOUR: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut packed = 0;
+    while packed < 256 {
+        table[packed] = CLASS_BYTES[packed & 3]
+            + CLASS_BYTES[packed >> 2 & 3]
+            + CLASS_BYTES[packed >> 4 & 3]
+            + CLASS_BYTES[packed >> 6];
+        packed += 1;
+    }
+    table
+};
+
 /// Spare bytes after the last delta, so that eight bytes can be read or written at any of them.
 pub(crate) const PADDING: usize = 8;
 

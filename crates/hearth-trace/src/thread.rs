@@ -1,6 +1,7 @@
 //! Encodes what one thread executes.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::chunk::ChunkBuilder;
 use crate::event::{Event, Kind, MAX_INSTRUCTIONS, PAGE_BYTES};
@@ -24,12 +25,14 @@ pub(crate) struct Block {
 struct Known {
     /// The reference words' upper bits, to recognize the shape; none if it can only be looked up.
     pattern: Option<(u32, u16)>,
-    counts: Counts,
+    writes: u32,
+    instructions: u32,
 }
 
 pub(crate) struct ThreadEncoder {
     pub chunk: ChunkBuilder,
-    pub counts: Counts,
+    /// Writes and instructions so far, and the events of finished chunks.
+    written: Counts,
     dictionary: Dictionary,
     known: Vec<Known>,
     patterns: Vec<u16>,
@@ -48,7 +51,7 @@ impl ThreadEncoder {
     pub fn new() -> Self {
         ThreadEncoder {
             chunk: ChunkBuilder::new(),
-            counts: Counts::default(),
+            written: Counts::default(),
             dictionary: Dictionary::default(),
             known: Vec::new(),
             patterns: Vec::new(),
@@ -139,15 +142,10 @@ impl ThreadEncoder {
     /// Appends an execution whose references match the shape one to one.
     #[inline]
     fn append(&mut self, shape: u16, references: &[Word], pages: &mut Pages) {
-        let slots = self.dictionary.shapes[usize::from(shape)];
-        let fetches = usize::from(slots.fetches);
-        self.chunk.begin_block(shape, fetches, references.len());
-        for (slot, word) in self.dictionary.slots[slots.slots()][fetches..].iter_mut().zip(references) {
-            let address = dense(word::address(*word), pages);
-            self.chunk.address(slot.address, address);
-            slot.address = address;
-        }
-        self.counts += self.known[usize::from(shape)].counts;
+        let (fetches, slots) = self.begin(shape);
+        let slots = &mut self.dictionary.slots[slots];
+        let addresses = references.iter().map(|word| dense(word::address(*word), pages));
+        self.chunk.execute(shape, fetches, slots, addresses);
     }
 
     /// Lists the events of an execution in `scratch`, and the data addresses in `addresses`.
@@ -204,15 +202,20 @@ impl ThreadEncoder {
     }
 
     fn append_crossing(&mut self, shape: u16) {
-        let slots = self.dictionary.shapes[usize::from(shape)];
-        let fetches = usize::from(slots.fetches);
-        self.chunk.begin_block(shape, fetches, self.addresses.len());
-        let slots = &mut self.dictionary.slots[slots.slots()][fetches..];
-        for (slot, address) in slots.iter_mut().zip(&self.addresses) {
-            self.chunk.address(slot.address, *address);
-            slot.address = *address;
-        }
-        self.counts += self.known[usize::from(shape)].counts;
+        let (fetches, slots) = self.begin(shape);
+        let slots = &mut self.dictionary.slots[slots];
+        self.chunk.execute(shape, fetches, slots, self.addresses.iter().copied());
+    }
+
+    /// Counts an execution of a shape. Returns its number of fetches and its data slots.
+    #[inline]
+    fn begin(&mut self, shape: u16) -> (usize, Range<usize>) {
+        let known = &self.known[usize::from(shape)];
+        self.written.writes += u64::from(known.writes);
+        self.written.instructions += u64::from(known.instructions);
+        let shape = self.dictionary.shapes[usize::from(shape)];
+        let fetches = usize::from(shape.fetches);
+        (fetches, shape.slots().start + fetches..shape.slots().end)
     }
 
     fn define(&mut self, events: &[Event], part: &[Word]) -> u16 {
@@ -223,15 +226,27 @@ impl ThreadEncoder {
         if one_to_one {
             self.patterns.extend(part.iter().map(|word| word::pattern(*word)));
         }
-        self.known.push(Known { pattern, counts });
+        let (writes, instructions) = (counts.writes as u32, counts.instructions as u32);
+        self.known.push(Known { pattern, writes, instructions });
         let shape = self.dictionary.define(events, &mut self.chunk.definitions);
         self.chunk.new_shapes += 1;
         self.by_events.insert(events.into(), shape);
         shape
     }
 
+    /// What the thread has done so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.written;
+        let references = self.chunk.references() as u64;
+        counts.events += self.chunk.events as u64;
+        counts.fetches += self.chunk.events as u64 - references;
+        counts.reads = counts.events - counts.fetches - counts.writes;
+        counts
+    }
+
     /// Ends the chunk: its payload goes to `out`. Returns how many events it has.
     pub fn finish_chunk(&mut self, out: &mut Vec<u8>) -> usize {
+        self.written = self.counts();
         let events = self.chunk.events;
         self.chunk.finish(out);
         if self.dictionary.is_nearly_full() {

@@ -87,7 +87,7 @@ impl TraceWriter {
     /// What has been written so far, all threads together. Blocks still open are not in it.
     pub fn counts(&self) -> Counts {
         let mut total = Counts::default();
-        self.threads.iter().for_each(|thread| total += thread.counts);
+        self.threads.iter().for_each(|thread| total += thread.counts());
         total
     }
 
@@ -149,7 +149,7 @@ impl TraceWriter {
             pages: self.pages.len(),
             chunks: self.chunks,
             total: self.counts(),
-            threads: self.threads.iter().map(|thread| thread.counts).collect(),
+            threads: self.threads.iter().map(ThreadEncoder::counts).collect(),
             notes: notes.to_vec(),
         };
         let trailer = serde_json::to_vec(&info)?;

@@ -209,7 +209,7 @@ impl Channel {
                 writer.define_numbered(number, block)
             }
             MESSAGE_FULL => {
-                self.take_slot(number as usize, writer, control.is_stopping())?;
+                self.take_slot(number as usize, Some(long(8) as usize), writer, control.is_stopping())?;
                 self.empty.write_all(&number.to_ne_bytes())
             }
             MESSAGE_THREAD => {
@@ -228,24 +228,31 @@ impl Channel {
         }
     }
 
-    /// Moves a slot's words into the trace, and marks it empty.
-    fn take_slot(&mut self, number: usize, writer: &mut TraceWriter, discard: bool) -> io::Result<()> {
+    /// Moves a slot's words into the trace, and marks it empty. Without `words`, they end at the
+    /// first zero.
+    fn take_slot(
+        &mut self,
+        number: usize,
+        words: Option<usize>,
+        writer: &mut TraceWriter,
+        discard: bool,
+    ) -> io::Result<()> {
         if number >= self.slots {
             return Err(io::Error::other(format!("the plugin returned slot {number}, which it never had")));
         }
         let offset = (number * SLOT_BYTES) as u64;
         self.memory.read_exact_at(&mut self.slot, offset)?;
-        let words = (word_at(&self.slot, 4) as usize).min(BUFFER_WORDS);
+        let (all, _) = self.slot[SLOT_HEADER_BYTES..].as_chunks();
+        let words = words.or_else(|| all.iter().position(|word| *word == [0; 8])).unwrap_or(0);
         if !discard && words > 0 {
-            let (all, _) = self.slot[SLOT_HEADER_BYTES..].as_chunks();
-            writer.feed(word_at(&self.slot, 0), &all[..words])?;
+            writer.feed(word_at(&self.slot, 0), &all[..words.min(BUFFER_WORDS)])?;
         }
-        self.memory.write_all_at(&[0; 8], offset)
+        self.memory.write_all_at(&[0; 8], offset + SLOT_HEADER_BYTES as u64)
     }
 
     /// Takes what threads had written into slots that they could not hand over any more.
     fn recover(&mut self, writer: &mut TraceWriter) -> io::Result<()> {
-        (0..self.slots).try_for_each(|number| self.take_slot(number, writer, false))
+        (0..self.slots).try_for_each(|number| self.take_slot(number, None, writer, false))
     }
 }
 
