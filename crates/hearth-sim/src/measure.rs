@@ -84,6 +84,32 @@ impl Stretches {
     }
 }
 
+/// Moves to a CPU whose running task, still runnable, had to make way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Displacements {
+    /// How many.
+    pub count: u64,
+    /// Least CPU time that the one had had less than the other.
+    least_ns: Option<u64>,
+}
+
+impl Displacements {
+    pub(crate) fn add(&mut self, lack_ns: u64) {
+        self.count += 1;
+        self.merge(&Displacements { count: 0, least_ns: Some(lack_ns) });
+    }
+
+    fn merge(&mut self, other: &Displacements) {
+        self.count += other.count;
+        self.least_ns = self.least_ns.into_iter().chain(other.least_ns).min();
+    }
+
+    /// The least CPU time that a task which moved had had less than the task that it displaced.
+    pub fn least_ns(&self) -> Option<u64> {
+        self.least_ns
+    }
+}
+
 /// What was counted for one application, or for all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
@@ -97,6 +123,8 @@ pub struct Tally {
     pub domain_moves: u64,
     /// Of these, to another memory node.
     pub node_moves: u64,
+    /// Moves that displaced a running task.
+    pub displacements: Displacements,
     /// Wake-ups (and starts), and how long from each until the task ran.
     pub wakeups: u64,
     /// Sum of those waits: the response time is this over `wakeups`.
@@ -123,6 +151,7 @@ impl Default for Tally {
             cpu_moves: 0,
             domain_moves: 0,
             node_moves: 0,
+            displacements: Displacements::default(),
             wakeups: 0,
             wake_wait_ns: 0,
             counters: Counters::default(),
@@ -164,6 +193,7 @@ impl Tally {
         self.cpu_moves += other.cpu_moves;
         self.domain_moves += other.domain_moves;
         self.node_moves += other.node_moves;
+        self.displacements.merge(&other.displacements);
         self.wakeups += other.wakeups;
         self.wake_wait_ns += other.wake_wait_ns;
         self.counters += other.counters;

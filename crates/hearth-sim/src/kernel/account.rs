@@ -26,6 +26,8 @@ pub(crate) struct Account {
     names: Vec<String>,
     ended_ps: Vec<u64>,
     tasks: Vec<TaskInfo>,
+    /// CPU time by task.
+    cpu_ns: Vec<u64>,
     samples: Vec<Sample>,
     timeline: Option<Vec<Stretch>>,
     domain_of: Vec<usize>,
@@ -41,6 +43,7 @@ impl Account {
             names: Vec::new(),
             ended_ps: Vec::new(),
             tasks: Vec::new(),
+            cpu_ns: Vec::new(),
             samples: Vec::new(),
             timeline: None,
             domain_of: (0..cpus).map(|cpu| cpu / machine.domain_cpus()).collect(),
@@ -61,6 +64,7 @@ impl Account {
 
     pub(crate) fn task(&mut self, name: &str, application: usize) {
         self.tasks.push(TaskInfo { name: name.into(), application });
+        self.cpu_ns.push(0);
     }
 
     fn tally(&mut self, task: TaskId) -> &mut Tally {
@@ -109,6 +113,12 @@ impl Account {
         }
     }
 
+    /// A task has come from another CPU and takes this one from a task that would have gone on.
+    pub(crate) fn displaces(&mut self, task: TaskId, previous: TaskId) {
+        let lack_ns = self.cpu_ns[previous].saturating_sub(self.cpu_ns[task]);
+        self.tally(task).displacements.add(lack_ns);
+    }
+
     pub(crate) fn interval_ends(&mut self, cpu: usize, port: &Port, why: End) {
         let running = &mut self.running[cpu];
         let Some(task) = running.task else { return };
@@ -116,6 +126,7 @@ impl Account {
         let counters = port.counters() - running.interval_counters;
         running.slice_ps += ps;
         running.slice_misses += counters.misses();
+        self.cpu_ns[task] += ps / 1000;
         self.tally(task).interval(ps / 1000, counters, why);
         let running = self.running[cpu];
         let (start_ns, end_ns) = (running.stretch_start_ps / 1000, port.now_ps() / 1000);

@@ -28,7 +28,13 @@ impl Kernel {
             _ => {}
         }
         match next {
-            Some(task) => self.start(task, cpu, previous == Some(task) && stays),
+            Some(task) => {
+                let comes = self.tasks[task].last_cpu.is_some_and(|last| last != cpu);
+                if let Some(previous) = previous.filter(|_| comes && stays) {
+                    self.account.displaces(task, previous);
+                }
+                self.start(task, cpu, previous == Some(task) && stays);
+            }
             None => {
                 self.cpus[cpu].current = None;
                 self.scx.set_idle(cpu, true);

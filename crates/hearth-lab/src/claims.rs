@@ -1,0 +1,193 @@
+//! Judging claims: runs what they need, once, and compares.
+
+use crate::experiment::{Claim, Experiment, Kind, Row};
+use crate::job::{Job, JobError, Progress, Run, run_all};
+use crate::setup::Setup;
+use hearth_machine::{Machine, MachineError};
+use hearth_policy::PolicyError;
+use hearth_sim::RunResult;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use thiserror::Error;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// Every row is within its band.
+    #[serde(rename = "holds")]
+    Holds,
+    /// Some row is not.
+    #[serde(rename = "does not hold")]
+    DoesNotHold,
+    /// Some row could not be measured: its runs were not done, or too short.
+    #[serde(rename = "not run")]
+    NotRun,
+}
+
+impl Verdict {
+    /// As printed.
+    pub fn text(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::DoesNotHold => "does not hold",
+            Verdict::NotRun => "not run",
+        }
+    }
+}
+
+/// A row with what was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct RowResult {
+    /// Whom it is about.
+    pub name: String,
+    /// The paper's figure.
+    pub paper: Option<f64>,
+    /// The median over the seeds.
+    pub measured: Option<f64>,
+    /// Least and greatest over the seeds.
+    pub spread: Option<[f64; 2]>,
+    /// The band: least and greatest value that holds.
+    pub band: [Option<f64>; 2],
+    /// Whether the median is within the band; nothing if not measured.
+    pub holds: Option<bool>,
+}
+
+/// A claim with its verdict.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClaimResult {
+    /// For example `T6`.
+    pub id: String,
+    /// Input or outcome.
+    pub kind: Kind,
+    /// In a sentence.
+    pub text: String,
+    /// The paper's figures, row by row.
+    pub paper: Vec<Option<f64>>,
+    /// Ours.
+    pub measured: Vec<Option<f64>>,
+    /// Least and greatest over the seeds, row by row.
+    pub spread: Vec<Option<[f64; 2]>>,
+    /// Bands, row by row.
+    pub band: Vec<[Option<f64>; 2]>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The same, row by row, with names.
+    pub rows: Vec<RowResult>,
+}
+
+/// What [`judge`] found.
+pub struct Judgement {
+    /// Each claim, in order.
+    pub claims: Vec<ClaimResult>,
+    /// Every run that was done.
+    pub runs: Vec<Run>,
+    /// Runs that failed.
+    pub failures: Vec<JobError>,
+}
+
+/// Why nothing was run.
+#[derive(Debug, Error)]
+pub enum JudgeError {
+    /// The experiment names a machine that does not exist.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The experiment names a policy that does not exist.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+type Runs = BTreeMap<(Setup, u64), RunResult>;
+
+/// Does the runs that an experiment's claims need, each once, and judges the claims.
+///
+/// # Errors
+/// [`JudgeError`] before anything is run. Runs that fail are in the result, and the claims that need
+/// them are not judged.
+pub fn judge(
+    experiment: &Experiment,
+    scale: f64,
+    seeds: &[u64],
+    threads: usize,
+    progress: &dyn Progress,
+    stop: Option<&'static AtomicBool>,
+) -> Result<Judgement, JudgeError> {
+    let machine = Arc::new(Machine::load(&experiment.machine)?);
+    let rows = experiment.claims.iter().flat_map(|claim| &claim.rows);
+    let setups: BTreeSet<Setup> = rows.flat_map(|row| row.measure.setups(experiment)).collect();
+    let mut keys = Vec::new();
+    let mut jobs: Vec<Job> = Vec::new();
+    for setup in setups {
+        for &seed in seeds {
+            jobs.push(setup.job(&machine, scale, seed)?);
+            keys.push((setup.clone(), seed));
+        }
+    }
+    let mut judgement = Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new() };
+    let mut results = Runs::new();
+    for (key, outcome) in keys.into_iter().zip(run_all(&jobs, threads, progress, stop)) {
+        match outcome {
+            Some(Ok(run)) => {
+                results.insert(key, run.result.clone());
+                judgement.runs.push(run);
+            }
+            Some(Err(error)) if !error.is_interruption() => judgement.failures.push(error),
+            _ => {}
+        }
+    }
+    judgement.claims = experiment.claims.iter().map(|claim| claim.judge(experiment, seeds, &results)).collect();
+    Ok(judgement)
+}
+
+impl Row {
+    fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> RowResult {
+        let setups = self.measure.setups(experiment);
+        let of_seed = |&seed: &u64| {
+            let needed: Option<Vec<_>> = setups.iter().map(|setup| runs.get(&(setup.clone(), seed))).collect();
+            self.measure.value(&needed?)
+        };
+        let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
+        values.sort_by(f64::total_cmp);
+        let complete = values.len() == seeds.len() && !values.is_empty();
+        let measured = complete.then(|| median(&values));
+        let within = |value: f64| self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high);
+        RowResult {
+            name: self.measure.name(),
+            paper: self.paper,
+            measured,
+            spread: complete.then(|| [values[0], values[values.len() - 1]]),
+            band: [self.low, self.high],
+            holds: measured.map(within),
+        }
+    }
+}
+
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+}
+
+impl Claim {
+    fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> ClaimResult {
+        let rows: Vec<RowResult> = self.rows.iter().map(|row| row.judge(experiment, seeds, runs)).collect();
+        let verdict = if rows.iter().any(|row| row.holds == Some(false)) {
+            Verdict::DoesNotHold
+        } else if rows.iter().any(|row| row.holds.is_none()) {
+            Verdict::NotRun
+        } else {
+            Verdict::Holds
+        };
+        ClaimResult {
+            id: self.id.clone(),
+            kind: self.kind,
+            text: self.text.clone(),
+            paper: rows.iter().map(|row| row.paper).collect(),
+            measured: rows.iter().map(|row| row.measured).collect(),
+            spread: rows.iter().map(|row| row.spread).collect(),
+            band: rows.iter().map(|row| row.band).collect(),
+            verdict,
+            rows,
+        }
+    }
+}

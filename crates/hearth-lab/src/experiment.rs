@@ -1,0 +1,153 @@
+//! An experiment: a paper's workloads and policies, and the claims that they check, as TOML.
+
+use hearth_machine::located::{self, LocatedError, UnreadableError};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use thiserror::Error;
+
+/// A paper's worth of runs and claims, read from `experiments/*.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name on the command line: `T`.
+    pub id: String,
+    /// One line.
+    pub title: String,
+    /// Where it comes from.
+    pub paper: String,
+    /// The machine, by name.
+    pub machine: String,
+    /// The policy that others are compared with.
+    pub baseline: String,
+    /// What is claimed.
+    #[serde(rename = "claim")]
+    pub claims: Vec<Claim>,
+}
+
+/// Whether a claim describes the programs or is a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Describes the programs: they were calibrated to meet it.
+    Input,
+    /// Comes out of the mechanism.
+    Outcome,
+}
+
+/// One claim; it holds if each of its rows does.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// For example `T6`.
+    pub id: String,
+    /// Input or outcome.
+    pub kind: Kind,
+    /// In a sentence.
+    pub text: String,
+    /// Its figures.
+    pub rows: Vec<Row>,
+}
+
+/// One figure: what is measured, the paper's value, and the band in which ours must be.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// What is measured.
+    pub measure: Measure,
+    /// The paper's figure, if it gives one.
+    pub paper: Option<f64>,
+    /// Least value that holds.
+    pub low: Option<f64>,
+    /// Greatest value that holds.
+    pub high: Option<f64>,
+}
+
+/// What a row measures, by the name given as `of`. Changes are in percent of the baseline's value, shares in percent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(tag = "of", rename_all = "snake_case", deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields are names of programs, workloads and policies")]
+pub enum Measure {
+    /// Extra misses in a dispatch interval that starts with flushed caches; the application alone.
+    ReloadMisses { application: String },
+    /// Dispatch intervals of `from_ms` up to `to_ms`, of those of 1 ms or more; the application alone.
+    IntervalShare { application: String, from_ms: u64, to_ms: u64 },
+    /// Dispatch intervals that ended so; the application alone.
+    EndShare { application: String, end: EndName },
+    /// Misses in an effective time slice that starts with flushed caches.
+    FlushedSliceMisses { application: String, workload: String },
+    /// Mean effective time slice, relative to the baseline's.
+    SliceRatio { workload: String, policy: String },
+    /// Change of the number of misses.
+    MissesChange { workload: String, policy: String },
+    /// Change of the number of misses against another policy than the baseline.
+    MissesChangeOver { workload: String, policy: String, over: String },
+    /// Change of misses less the least change of the other workloads: below 0 if it is the largest drop.
+    MissesChangeLead { workload: String, policy: String, others: Vec<String> },
+    /// Change of the mean execution time.
+    TimeChange { workload: String, policy: String },
+    /// Change of the mean execution time against another policy than the baseline.
+    TimeChangeOver { workload: String, policy: String, over: String },
+    /// Change of the mean execution time, less another policy's, in points.
+    TimeChangeMinus { workload: String, policy: String, minus: String },
+    /// Idle time, less the baseline's, in points.
+    IdleRise { workload: String, policy: String },
+    /// How far apart the rates are at which the applications gain CPU time, while all run.
+    SlopeSpread { workload: String, policy: String },
+    /// Mean effective time slice under affinity (a, a), relative to 40 a ms.
+    SliceLaw { points: u32, decays: bool },
+    /// Least lack of CPU time of a task that moves under affinity (0, a), relative to 20 a ms.
+    MoveLaw { points: u32 },
+}
+
+/// Why a dispatch interval ended, as in table III of the paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndName {
+    /// The quantum was used up.
+    Quantum,
+    /// The task blocked.
+    Semaphore,
+    /// A lock or barrier was not to be had.
+    Synchronization,
+    /// A system call.
+    SystemCall,
+}
+
+/// Why an experiment cannot be read.
+#[derive(Debug, Error)]
+pub enum ExperimentError {
+    /// The text is wrong; says where, and how to mend it.
+    #[error(transparent)]
+    Text(#[from] LocatedError),
+    /// No preset has this name, and no file can be read there.
+    #[error(transparent)]
+    Unreadable(#[from] UnreadableError),
+}
+
+const PRESETS: [(&str, &str); 1] = [("T", include_str!("../../../experiments/T.toml"))];
+
+impl Experiment {
+    /// The experiments that come with Hearth: name and text.
+    pub fn presets() -> &'static [(&'static str, &'static str)] {
+        &PRESETS
+    }
+
+    /// Reads an experiment; `origin` is the file name that errors give.
+    ///
+    /// # Errors
+    /// Text that is not TOML, an unknown key, a value of the wrong type.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, ExperimentError> {
+        Ok(located::read(text, origin)?)
+    }
+
+    /// A preset by name, or a file.
+    ///
+    /// # Errors
+    /// [`ExperimentError`].
+    pub fn load(name: &str) -> Result<Self, ExperimentError> {
+        if let Some((id, text)) = PRESETS.iter().find(|(id, _)| id.eq_ignore_ascii_case(name)) {
+            return Self::parse(text, &format!("experiments/{id}.toml"));
+        }
+        Self::parse(&located::read_file(name, "experiment", &PRESETS)?, name)
+    }
+}

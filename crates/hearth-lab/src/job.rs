@@ -1,0 +1,183 @@
+//! One run of a workload under a policy on a machine, and many of them at a time.
+
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use hearth_sim::{Options, RunResult, SimError, Simulation};
+use hearth_workloads::{Built, WorkloadError};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use thiserror::Error;
+
+/// What runs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Workload {
+    /// Programs joined by `+`, for example `matrix+cholesky`.
+    Mix(String),
+    /// Copies of a recorded program.
+    Trace {
+        /// The trace.
+        path: PathBuf,
+        /// How many tasks replay it.
+        copies: usize,
+    },
+}
+
+impl Workload {
+    /// What to call it in reports.
+    pub fn name(&self) -> String {
+        match self {
+            Workload::Mix(mix) => mix.clone(),
+            Workload::Trace { path, copies } => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                format!("{copies} x {stem}")
+            }
+        }
+    }
+
+    fn build(&self, simulation: &Simulation, scale: f64, seed: u64) -> Result<Vec<Built>, JobError> {
+        match self {
+            Workload::Mix(mix) => Ok(hearth_workloads::build_mix(mix, &simulation.memory(), scale, seed)?),
+            Workload::Trace { path, .. } => {
+                Err(JobError::Check { name: path.display().to_string(), reason: "no replay yet".into() })
+            }
+        }
+    }
+}
+
+/// One run to do.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The machine.
+    pub machine: Arc<Machine>,
+    /// The programs.
+    pub workload: Workload,
+    /// The policy.
+    pub policy: Policy,
+    /// Length of the programs, above 0 and up to 1.
+    pub scale: f64,
+    /// Seed of the programs and of the machine's page frames.
+    pub seed: u64,
+    /// How it is done; `options.seed` is set from `seed`.
+    pub options: Options,
+}
+
+/// A run that is done.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// The workload's name.
+    pub workload: String,
+    /// The policy's name.
+    pub policy: String,
+    /// The seed.
+    pub seed: u64,
+    /// What was measured.
+    #[serde(flatten)]
+    pub result: RunResult,
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, Error)]
+pub enum JobError {
+    /// The programs cannot be set up.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// The simulation ended badly.
+    #[error("{workload} under {policy}, seed {seed}: {error}")]
+    Simulation {
+        /// The workload's name.
+        workload: String,
+        /// The policy's name.
+        policy: String,
+        /// The seed.
+        seed: u64,
+        /// What happened.
+        error: SimError,
+    },
+    /// A program computed a wrong result: a defect of Hearth.
+    #[error("{name} computed a wrong result: {reason}")]
+    Check {
+        /// The program.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl JobError {
+    /// Whether the run was stopped from outside.
+    pub fn is_interruption(&self) -> bool {
+        matches!(self, JobError::Simulation { error: SimError::Interrupted, .. })
+    }
+}
+
+/// Does one run, and checks what the programs computed.
+///
+/// # Errors
+/// [`JobError`].
+pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobError> {
+    let wrap = |error| JobError::Simulation {
+        workload: job.workload.name(),
+        policy: job.policy.name.clone(),
+        seed: job.seed,
+        error,
+    };
+    let options = Options { seed: job.seed, ..job.options };
+    let mut simulation = Simulation::new(&job.machine, &job.policy, &options).map_err(wrap)?;
+    if let Some(stop) = stop {
+        simulation.stop_when(stop);
+    }
+    let mut checks = Vec::new();
+    for built in job.workload.build(&simulation, job.scale, job.seed)? {
+        checks.push((built.application.name.clone(), built.check));
+        simulation.add(built.application);
+    }
+    let result = simulation.run().map_err(wrap)?;
+    for (name, check) in checks {
+        check().map_err(|reason| JobError::Check { name, reason })?;
+    }
+    let (workload, policy) = (job.workload.name(), job.policy.name.clone());
+    Ok(Run { workload, policy, seed: job.seed, result })
+}
+
+/// Is told how far a set of runs is.
+pub trait Progress: Sync {
+    /// A run is done (or has failed): `done` of `all`.
+    fn advanced(&self, done: usize, all: usize, run: Result<&Run, &JobError>);
+}
+
+/// Does runs on `threads` threads. The results are in the order of the jobs, whatever the order in
+/// which they end; when `stop` becomes true, runs under way end with an interruption and the rest is
+/// not begun.
+pub fn run_all(
+    jobs: &[Job],
+    threads: usize,
+    progress: &dyn Progress,
+    stop: Option<&'static AtomicBool>,
+) -> Vec<Option<Result<Run, JobError>>> {
+    let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..jobs.len()).collect());
+    let (sender, receiver) = mpsc::channel();
+    let mut results: Vec<_> = jobs.iter().map(|_| None).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
+            let (sender, waiting) = (sender.clone(), &waiting);
+            scope.spawn(move || {
+                while !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                    let Some(index) = next else { return };
+                    if sender.send((index, run_one(&jobs[index], stop))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for (done, (index, result)) in receiver.into_iter().enumerate() {
+            progress.advanced(done + 1, jobs.len(), result.as_ref());
+            results[index] = Some(result);
+        }
+    });
+    results
+}

@@ -1,0 +1,127 @@
+//! What each measure makes of its runs.
+
+use crate::experiment::{EndName, Measure};
+use hearth_policy::POINT_NS;
+use hearth_sim::RunResult;
+use hearth_sim::measure::{ApplicationResult, Tally};
+use hearth_sim::program::End;
+
+impl From<EndName> for End {
+    fn from(name: EndName) -> End {
+        match name {
+            EndName::Quantum => End::Quantum,
+            EndName::Semaphore => End::Block,
+            EndName::Synchronization => End::Synchronization,
+            EndName::SystemCall => End::SystemCall,
+        }
+    }
+}
+
+/// Change from `before` to `after` in percent of `before`.
+fn change(after: f64, before: f64) -> f64 {
+    100.0 * (after / before - 1.0)
+}
+
+fn misses(run: &RunResult) -> f64 {
+    run.total.counters.misses() as f64
+}
+
+fn time(run: &RunResult) -> f64 {
+    run.mean_execution_ns as f64
+}
+
+/// The tallies of an application's copies are alike: the first will do.
+fn tally<'a>(run: &'a RunResult, application: &str) -> Option<&'a Tally> {
+    let is_it = |result: &&ApplicationResult| result.name.split('#').next() == Some(application);
+    run.applications.iter().find(is_it).map(|result| &result.tally)
+}
+
+/// How far apart the applications' rates of CPU time are while all of them run, in percent of their
+/// mean. From the second sample on, so that the start does not count.
+fn slope_spread(run: &RunResult) -> Option<f64> {
+    let first_end_ns = run.applications.iter().map(|application| application.execution_ns).min()?;
+    let mut samples = run.samples.iter().filter(|sample| sample.at_ns < first_end_ns).skip(1);
+    let first = samples.next()?;
+    let last = samples.last()?;
+    let rates: Vec<f64> = last.cpu_ns.iter().zip(&first.cpu_ns).map(|(late, early)| (late - early) as f64).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
+    Some(100.0 * (most - least) / mean)
+}
+
+impl Measure {
+    /// The value for one seed, from the runs of [`setups`](Self::setups); nothing if a run has no
+    /// such figure (it was too short).
+    pub(crate) fn value(&self, runs: &[&RunResult]) -> Option<f64> {
+        let value = match self {
+            Measure::ReloadMisses { application } => {
+                let misses = |run| tally(run, application).map(|tally| tally.intervals.mean_misses());
+                misses(runs[0])? - misses(runs[1])?
+            }
+            Measure::IntervalShare { application, from_ms, to_ms } => {
+                let lengths = &tally(runs[0], application)?.interval_lengths;
+                100.0 * lengths.share(from_ms * 1_000_000, to_ms * 1_000_000)
+            }
+            Measure::EndShare { application, end } => {
+                100.0 * tally(runs[0], application)?.end_share(End::from(*end))
+            }
+            Measure::FlushedSliceMisses { application, .. } => {
+                tally(runs[0], application)?.slices.mean_misses()
+            }
+            Measure::SliceRatio { .. } => runs[0].total.slices.mean_ms() / runs[1].total.slices.mean_ms(),
+            Measure::MissesChange { .. } | Measure::MissesChangeOver { .. } => {
+                change(misses(runs[0]), misses(runs[1]))
+            }
+            Measure::TimeChange { .. } | Measure::TimeChangeOver { .. } => change(time(runs[0]), time(runs[1])),
+            Measure::TimeChangeMinus { .. } => {
+                change(time(runs[0]), time(runs[2])) - change(time(runs[1]), time(runs[2]))
+            }
+            Measure::MissesChangeLead { .. } => {
+                let mut changes = runs.chunks(2).map(|pair| change(misses(pair[0]), misses(pair[1])));
+                let own = changes.next()?;
+                own - changes.fold(f64::MAX, f64::min)
+            }
+            Measure::IdleRise { .. } => 100.0 * (runs[0].idle_share - runs[1].idle_share),
+            Measure::SlopeSpread { .. } => slope_spread(runs[0])?,
+            Measure::SliceLaw { points, .. } => {
+                runs[0].total.slices.mean_ms() * 1e6 / (2.0 * f64::from(*points) * POINT_NS as f64)
+            }
+            Measure::MoveLaw { points } => {
+                runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
+            }
+        };
+        value.is_finite().then_some(value)
+    }
+
+    /// What a row is called: whom it is about.
+    pub fn name(&self) -> String {
+        match self {
+            Measure::ReloadMisses { application } | Measure::FlushedSliceMisses { application, .. } => {
+                application.clone()
+            }
+            Measure::IntervalShare { application, from_ms, to_ms } => {
+                format!("{application}, {from_ms}-{} ms", to_ms - u64::from(*to_ms == 31))
+            }
+            Measure::EndShare { application, end } => {
+                format!("{application}, {}", format!("{end:?}").to_lowercase().replace("systemcall", "system call"))
+            }
+            Measure::SliceRatio { workload, .. } => format!("{workload}, slice"),
+            Measure::MissesChange { workload, .. } | Measure::MissesChangeOver { workload, .. } => {
+                format!("{workload}, misses")
+            }
+            Measure::MissesChangeLead { workload, .. } => format!("{workload}, misses less the best other"),
+            Measure::TimeChange { workload, policy } => format!("{workload}, time, {policy}"),
+            Measure::TimeChangeOver { workload, policy, over } => {
+                format!("{workload}, time, {policy} over {over}")
+            }
+            Measure::TimeChangeMinus { workload, policy, minus } => {
+                format!("{workload}, time, {policy} - {minus}")
+            }
+            Measure::IdleRise { workload, .. } => format!("{workload}, idle"),
+            Measure::SlopeSpread { workload, .. } => workload.clone(),
+            Measure::SliceLaw { points, decays: true } => format!("slice, a_t = {points}"),
+            Measure::SliceLaw { points, decays: false } => format!("slice, a_t = {points}, no decay"),
+            Measure::MoveLaw { points } => format!("move, a_p = {points}"),
+        }
+    }
+}

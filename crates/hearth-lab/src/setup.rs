@@ -1,0 +1,130 @@
+//! Which runs a measure needs.
+
+use crate::experiment::{Experiment, Measure};
+use crate::job::{Job, Workload};
+use hearth_machine::Machine;
+use hearth_policy::{Policy, PolicyError};
+use hearth_sim::{Flush, Options};
+use std::sync::Arc;
+
+/// A workload under a policy; with a seed it is a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Setup {
+    /// Programs joined by `+`.
+    pub workload: String,
+    /// The policy.
+    pub policy: PolicyName,
+    /// When caches are emptied.
+    pub flush: FlushName,
+}
+
+/// A policy by name or by its constants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PolicyName {
+    /// A preset.
+    Named(String),
+    /// Affinity with these constants, in points.
+    Affinity {
+        /// Of the task that just ran.
+        a_t: u32,
+        /// Of tasks that last ran on the CPU.
+        a_p: u32,
+        /// Whether usage decays.
+        decays: bool,
+    },
+}
+
+/// [`Flush`], in an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "as in Flush")]
+pub enum FlushName {
+    Never,
+    EachInterval,
+    EachSlice,
+}
+
+/// Tasks that only compute, two for each CPU: who runs when follows from the policy alone.
+const TWO_EACH: &str = "spin+spin+spin+spin+spin+spin+spin+spin";
+/// One task more than CPUs.
+const ONE_MORE: &str = "spin+spin+spin+spin+spin";
+/// As good as never, for usage that does not decay.
+const NEVER_NS: u64 = 1 << 62;
+
+impl Setup {
+    pub(crate) fn new(workload: &str, policy: &str) -> Self {
+        let policy = PolicyName::Named(policy.into());
+        Self { workload: workload.into(), policy, flush: FlushName::Never }
+    }
+
+    fn flushed(workload: &str, policy: &str, flush: FlushName) -> Self {
+        Self { flush, ..Self::new(workload, policy) }
+    }
+
+    fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
+        let policy = PolicyName::Affinity { a_t, a_p, decays };
+        Self { workload: workload.into(), policy, flush: FlushName::Never }
+    }
+
+    /// The run of this set-up with a seed.
+    ///
+    /// # Errors
+    /// [`PolicyError`] if there is no such policy.
+    pub fn job(&self, machine: &Arc<Machine>, scale: f64, seed: u64) -> Result<Job, PolicyError> {
+        let policy = match &self.policy {
+            PolicyName::Named(name) => Policy::load(name)?,
+            &PolicyName::Affinity { a_t, a_p, decays } => {
+                let policy = Policy::affinity(a_t, a_p);
+                if decays { policy } else { Policy { decay_ns: NEVER_NS, ..policy } }
+            }
+        };
+        let flush = match self.flush {
+            FlushName::Never => Flush::Never,
+            FlushName::EachInterval => Flush::EachInterval,
+            FlushName::EachSlice => Flush::EachSlice,
+        };
+        let options = Options { flush, ..Options::default() };
+        let workload = Workload::Mix(self.workload.clone());
+        Ok(Job { machine: Arc::clone(machine), workload, policy, scale, seed, options })
+    }
+}
+
+impl Measure {
+    /// The set-ups that this measure reads, in the order in which it reads them.
+    pub(crate) fn setups(&self, experiment: &Experiment) -> Vec<Setup> {
+        let base = experiment.baseline.as_str();
+        match self {
+            Measure::ReloadMisses { application } => vec![
+                Setup::flushed(application, base, FlushName::EachInterval),
+                Setup::new(application, base),
+            ],
+            Measure::IntervalShare { application, .. } | Measure::EndShare { application, .. } => {
+                vec![Setup::new(application, base)]
+            }
+            Measure::FlushedSliceMisses { workload, .. } => {
+                vec![Setup::flushed(workload, base, FlushName::EachSlice)]
+            }
+            Measure::SliceRatio { workload, policy }
+            | Measure::MissesChange { workload, policy }
+            | Measure::TimeChange { workload, policy }
+            | Measure::IdleRise { workload, policy } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, base)]
+            }
+            Measure::MissesChangeOver { workload, policy, over }
+            | Measure::TimeChangeOver { workload, policy, over } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, over)]
+            }
+            Measure::TimeChangeMinus { workload, policy, minus } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, minus), Setup::new(workload, base)]
+            }
+            Measure::MissesChangeLead { workload, policy, others } => std::iter::once(workload)
+                .chain(others)
+                .flat_map(|workload| [Setup::new(workload, policy), Setup::new(workload, base)])
+                .collect(),
+            Measure::SlopeSpread { workload, policy } => vec![Setup::new(workload, policy)],
+            &Measure::SliceLaw { points, decays } => {
+                vec![Setup::affinity(TWO_EACH, points, points, decays)]
+            }
+            &Measure::MoveLaw { points } => vec![Setup::affinity(ONE_MORE, 0, points, false)],
+        }
+    }
+}
