@@ -1,0 +1,68 @@
+//! Workload mixes: the names of programs, joined by `+`.
+
+use crate::{Built, WorkloadError, build, builder};
+use hearth_sim::memory::Memory;
+
+/// One program of a mix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The program.
+    pub program: String,
+    /// What it is called in reports: the program's name, numbered from 1 if the mix has it twice.
+    pub name: String,
+}
+
+/// The programs of a mix such as `"oltp+matrix+matrix"`.
+///
+/// # Errors
+/// [`WorkloadError::UnknownProgram`] for a name that is no program's.
+pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
+    let programs: Vec<&str> = text.split('+').map(str::trim).collect();
+    let part = |(index, &program): (usize, &&str)| {
+        builder(program)?;
+        let same = |programs: &[&str]| programs.iter().filter(|other| **other == program).count();
+        let name = match same(&programs) {
+            1 => program.to_owned(),
+            _ => format!("{program}#{}", same(&programs[..=index])),
+        };
+        Ok(Part { program: program.to_owned(), name })
+    };
+    programs.iter().enumerate().map(part).collect()
+}
+
+/// Sets all programs of a mix up. Copies of one program have different random numbers.
+///
+/// # Errors
+/// [`WorkloadError`], as [`mix`] and [`build`].
+pub fn build_mix(text: &str, memory: &Memory, scale: f64, seed: u64) -> Result<Vec<Built>, WorkloadError> {
+    let parts = mix(text)?;
+    let build_part = |(index, part): (usize, &Part)| {
+        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
+        let mut built = build(&part.program, memory, scale, seed)?;
+        built.application.name.clone_from(&part.name);
+        Ok(built)
+    };
+    parts.iter().enumerate().map(build_part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        mix(text).unwrap().into_iter().map(|part| part.name).collect()
+    }
+
+    #[test]
+    fn only_a_program_that_comes_twice_is_numbered() {
+        assert_eq!(names("oltp+matrix+matrix"), ["oltp", "matrix#1", "matrix#2"]);
+        assert_eq!(names("matrix + cholesky"), ["matrix", "cholesky"]);
+    }
+
+    #[test]
+    fn an_unknown_program_is_named_beside_those_that_exist() {
+        let error = mix("matrix+doom").unwrap_err().to_string();
+        assert!(error.contains("\"doom\"") && error.contains("cholesky"), "{error}");
+        assert!(mix("").is_err() && mix("matrix+").is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! Rarefied hypersonic flow past an obstacle in a wind tunnel, particle by particle.
+//!
+//! The direct-simulation Monte Carlo method, as in the SPLASH program: 50,000 particles in a grid of
+//! cells. In each step every particle moves ([`flow`]), may collide with another one of its cell, and
+//! is counted into its cell's sums. Particles are dealt to four processes once and for all and lie in
+//! memory in no order of space, so a process streams through its particles and finds their cells all
+//! over the shared grid: next to nothing is in the cache when it is needed. Processes meet at a
+//! barrier after each batch of particles.
+
+mod flow;
+
+use crate::{Built, Description, Kind, scaled};
+use flow::{Flow, GRID, Particle};
+use hearth_hardware::{Address, Placement};
+use hearth_sim::memory::{Array, Code, Memory};
+use hearth_sim::program::{Application, Cpu};
+use hearth_sim::sync::Barrier;
+use rand_core::SeedableRng;
+use rand_pcg::Pcg32;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What this program is.
+pub const DESCRIPTION: Description = Description {
+    name: "mp3d",
+    description: "rarefied flow in a wind tunnel, 50,000 particles, 15 steps, 4 processes",
+    kind: Kind::Real,
+    source: "Torrellas, Tucker, Gupta 1995, table I; McDonald and Baganoff, SPLASH",
+};
+
+const PARTICLES: usize = 50_000;
+const STEPS: usize = 15;
+const PROCESSES: usize = 4;
+/// Particles of one process between two barriers.
+const BATCH: usize = 2_500;
+/// Pieces in which a process writes its part of the field to disk after a step, and their size.
+const OUTPUT_PIECES: usize = 2;
+const OUTPUT_BYTES: u64 = 16 * 1024;
+
+/// Cycles for one particle beside its loads and stores: to move it (about 20 single-precision
+/// operations and the tests of six walls and the obstacle), to look for a partner, to collide two
+/// (a relative speed, a direction drawn at random), to count it.
+const MOVE_CYCLES: u64 = 110;
+const PAIR_CYCLES: u64 = 40;
+const COLLIDE_CYCLES: u64 = 150;
+const COUNT_CYCLES: u64 = 40;
+/// Cycles to reset one cell.
+const RESET_CYCLES: u64 = 12;
+/// Text of the three sweeps over particles, and of the reset.
+const SWEEP_BYTES: u64 = 768;
+/// Particles for which a sweep's text is fetched once.
+const PARTICLES_PER_FETCH: usize = 16;
+
+/// One cell of the grid: four lines of 16 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Space {
+    /// Particles here now; particles here a step ago; 1 + the particle that waits for a partner;
+    /// collisions so far.
+    population: u32,
+    density: u32,
+    waiting: u32,
+    collisions: u32,
+    /// Sums over this step's particles: momentum and number.
+    momentum: [f32; 3],
+    counted: u32,
+    /// Sums of squared velocities, and of internal energy.
+    squares: [f32; 3],
+    internal: f32,
+    /// Sums over all steps.
+    total_momentum: [f32; 3],
+    total_counted: f32,
+}
+
+/// Bytes of a line of [`Space`], and which of its lines holds what.
+const LINE: Address = 16;
+const POPULATION: Address = 0;
+const MOMENTUM: Address = LINE;
+const SQUARES: Address = 2 * LINE;
+const TOTALS: Address = 3 * LINE;
+
+/// What is kept on the side to check the run: no part of the program.
+#[derive(Default)]
+struct Books {
+    /// Energy that entered less what left, and the energy that collisions made by rounding.
+    inflow: Cell<f64>,
+    rounding: Cell<f64>,
+}
+
+#[derive(Clone)]
+struct Tunnel {
+    particles: Array<Particle>,
+    space: Array<Space>,
+    barrier: Barrier,
+    text: Code,
+    books: Rc<Books>,
+    initial_energy: f64,
+    steps: usize,
+}
+
+/// Sets the program up; see [`crate::build`]. Scale cuts the number of steps.
+pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
+    let mut flow = Flow::new(Pcg32::seed_from_u64(seed));
+    let particles = memory.array(PARTICLES, Placement::FirstTouch);
+    (0..PARTICLES).for_each(|index| particles.poke(index, flow.scattered()));
+    let tunnel = Tunnel {
+        initial_energy: (0..PARTICLES).map(|index| particles.peek(index).energy()).sum(),
+        particles,
+        space: memory.array(GRID.cells(), Placement::FirstTouch),
+        barrier: Barrier::new(memory, PROCESSES),
+        text: memory.code(4 * SWEEP_BYTES),
+        books: Rc::default(),
+        steps: scaled(STEPS, scale),
+    };
+    let mut application = Application::new(DESCRIPTION.name);
+    for process in 0..PROCESSES {
+        let tunnel = tunnel.clone();
+        let flow = Flow::new(Pcg32::new(seed, process as u64));
+        application.task(&format!("mp3d-{process}"), move |cpu| {
+            let mut worker = Worker { tunnel, flow, process };
+            (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
+        });
+    }
+    Built { application, check: Box::new(move || tunnel.check()) }
+}
+
+/// A process at work.
+struct Worker {
+    tunnel: Tunnel,
+    flow: Flow,
+    process: usize,
+}
+
+type Sweep = fn(&mut Worker, &mut Cpu<'_>, usize);
+
+impl Worker {
+    fn step(&mut self, cpu: &mut Cpu<'_>) {
+        self.reset(cpu);
+        self.tunnel.barrier.wait(cpu);
+        for (number, sweep) in [Self::advance as Sweep, Self::pair, Self::count].into_iter().enumerate() {
+            self.sweep(cpu, number, sweep);
+        }
+        (0..OUTPUT_PIECES).for_each(|_| cpu.io(OUTPUT_BYTES));
+    }
+
+    /// This process's share of `total` things.
+    fn share(&self, total: usize) -> std::ops::Range<usize> {
+        total * self.process / PROCESSES..total * (self.process + 1) / PROCESSES
+    }
+
+    fn fetch(&self, cpu: &mut Cpu<'_>, sweep: usize) {
+        cpu.fetch(self.tunnel.text.part(sweep as u64 * SWEEP_BYTES, SWEEP_BYTES));
+    }
+
+    /// Does something to all of this process's particles, a batch at a time.
+    fn sweep(&mut self, cpu: &mut Cpu<'_>, number: usize, sweep: Sweep) {
+        let share = self.share(PARTICLES);
+        for first in share.clone().step_by(BATCH) {
+            for particle in first..(first + BATCH).min(share.end) {
+                if particle % PARTICLES_PER_FETCH == 0 {
+                    self.fetch(cpu, number);
+                }
+                sweep(self, cpu, particle);
+            }
+            self.tunnel.barrier.wait(cpu);
+        }
+    }
+
+    /// Makes the cells ready for the next step.
+    fn reset(&mut self, cpu: &mut Cpu<'_>) {
+        self.fetch(cpu, 3);
+        let share = self.share(GRID.cells());
+        for cell in share {
+            let address = self.tunnel.space.address(cell);
+            cpu.read_span(address, size_of::<Space>() as u64);
+            let mut space = self.tunnel.space.peek(cell);
+            (0..3).for_each(|axis| space.total_momentum[axis] += space.momentum[axis]);
+            space.total_counted += space.counted as f32;
+            space.density = space.population;
+            (space.population, space.waiting, space.counted) = (0, 0, 0);
+            (space.momentum, space.squares, space.internal) = ([0.0; 3], [0.0; 3], 0.0);
+            self.tunnel.space.poke(cell, space);
+            cpu.write_span(address, size_of::<Space>() as u64);
+            cpu.compute(RESET_CYCLES);
+        }
+    }
+
+    /// Changes a part of a cell that others change too: loads a line of it, changes it, stores the
+    /// line, with nothing in between.
+    fn change<R>(
+        &self,
+        cpu: &mut Cpu<'_>,
+        cell: usize,
+        line: Address,
+        change: impl FnOnce(&mut Space) -> R,
+    ) -> R {
+        let address = self.tunnel.space.address(cell) + line;
+        cpu.read_span(address, LINE);
+        let mut space = self.tunnel.space.peek(cell);
+        let result = change(&mut space);
+        self.tunnel.space.poke(cell, space);
+        cpu.write_span(address, LINE);
+        result
+    }
+
+    /// Moves a particle and enters it in its cell.
+    fn advance(&mut self, cpu: &mut Cpu<'_>, index: usize) {
+        let mut particle = self.tunnel.particles.get(cpu, index);
+        let inflow = self.flow.advance(&mut particle);
+        let books = &self.tunnel.books;
+        books.inflow.set(books.inflow.get() + inflow);
+        cpu.compute(MOVE_CYCLES);
+        self.tunnel.particles.set(cpu, index, particle);
+        self.change(cpu, particle.cell as usize, POPULATION, |space| space.population += 1);
+    }
+
+    /// Finds a partner for a particle in its cell, or leaves it waiting for one.
+    fn pair(&mut self, cpu: &mut Cpu<'_>, index: usize) {
+        let mut particle = self.tunnel.particles.get(cpu, index);
+        cpu.compute(PAIR_CYCLES);
+        let (partner, density) = self.change(cpu, particle.cell as usize, POPULATION, |space| {
+            let next = if space.waiting == 0 { index as u32 + 1 } else { 0 };
+            (std::mem::replace(&mut space.waiting, next), space.population)
+        });
+        let Some(partner_index) = (partner as usize).checked_sub(1) else { return };
+        let mut partner = self.tunnel.particles.get(cpu, partner_index);
+        cpu.compute(COLLIDE_CYCLES);
+        let before = particle.energy() + partner.energy();
+        if !self.flow.collide(&mut particle, &mut partner, density) {
+            return;
+        }
+        let books = &self.tunnel.books;
+        books.rounding.set(books.rounding.get() + particle.energy() + partner.energy() - before);
+        self.tunnel.particles.set(cpu, index, particle);
+        self.tunnel.particles.set(cpu, partner_index, partner);
+        self.change(cpu, particle.cell as usize, POPULATION, |space| space.collisions += 1);
+    }
+
+    /// Adds a particle to its cell's sums.
+    fn count(&mut self, cpu: &mut Cpu<'_>, index: usize) {
+        let particle = self.tunnel.particles.get(cpu, index);
+        let cell = particle.cell as usize;
+        cpu.compute(COUNT_CYCLES);
+        self.change(cpu, cell, MOMENTUM, |space| {
+            (0..3).for_each(|axis| space.momentum[axis] += particle.velocity[axis]);
+            space.counted += 1;
+        });
+        self.change(cpu, cell, SQUARES, |space| {
+            (0..3).for_each(|axis| space.squares[axis] += particle.velocity[axis] * particle.velocity[axis]);
+            space.internal += particle.internal;
+        });
+        cpu.read(self.tunnel.space.address(cell) + TOTALS);
+    }
+}
+
+impl Tunnel {
+    /// All particles are in the tunnel, in the cell that they say, and counted there; energy is
+    /// conserved.
+    fn check(&self) -> Result<(), String> {
+        let mut populations = vec![0; GRID.cells()];
+        let mut energy = 0.0;
+        for index in 0..PARTICLES {
+            let particle = self.particles.peek(index);
+            if GRID.cell_of(particle.position) != Some(particle.cell as usize) {
+                return Err(format!("mp3d: particle {index} is not in its cell {}", particle.cell));
+            }
+            populations[particle.cell as usize] += 1;
+            energy += particle.energy();
+        }
+        for (cell, &population) in populations.iter().enumerate() {
+            let space = self.space.peek(cell);
+            if space.population != population || space.counted != population {
+                let (entered, counted) = (space.population, space.counted);
+                return Err(format!(
+                    "mp3d: cell {cell} holds {population} particles, {entered} entered, {counted} counted"
+                ));
+            }
+        }
+        let (inflow, rounding) = (self.books.inflow.get(), self.books.rounding.get());
+        let made = energy - self.initial_energy - inflow;
+        if made.abs() > 1e-5 * energy || rounding.abs() > 1e-5 * energy {
+            return Err(format!("mp3d: {made:e} of {energy:e} units of energy came from nowhere"));
+        }
+        Ok(())
+    }
+}

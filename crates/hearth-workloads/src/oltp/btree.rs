@@ -1,0 +1,274 @@
+//! A B-tree of 64-bit keys and values whose nodes lie in an array of words.
+//!
+//! A node takes 128 words: `[count | leaf] [unused] [63 keys] [63 values]`. In a leaf, value `i`
+//! belongs to key `i`; in an inner node, value `i` is the child whose keys are at least key `i` and
+//! below key `i + 1` (key 0 counts as smaller than all). Full nodes are split on the way down, so
+//! that an insertion never turns back.
+
+/// Words of a node.
+pub const NODE_WORDS: usize = 128;
+/// Keys of a node at most.
+pub const MAX_KEYS: usize = 63;
+
+const KEYS: usize = 2;
+const VALUES: usize = KEYS + MAX_KEYS;
+/// Set in the first word of a leaf.
+const LEAF: u64 = 1 << 32;
+
+/// Words that can be read and written: simulated memory, or plain memory in tests and checks.
+pub trait Words {
+    /// Reads a word.
+    fn get(&mut self, at: usize) -> u64;
+    /// Writes a word.
+    fn set(&mut self, at: usize, value: u64);
+}
+
+/// Where the root's number is.
+const ROOT_AT: usize = 0;
+/// Where the number of nodes in use is.
+const USED_AT: usize = 1;
+
+/// Words that a tree of up to `keys` keys may need, inserted in any order.
+pub fn words_for(keys: usize) -> usize {
+    let leaves = keys / (MAX_KEYS / 2) + 2;
+    (1 + leaves + leaves / 15 + 8) * NODE_WORDS
+}
+
+/// Makes an empty tree.
+pub fn create(words: &mut impl Words) {
+    words.set(ROOT_AT, 1);
+    words.set(USED_AT, 2);
+    words.set(NODE_WORDS, LEAF);
+}
+
+#[derive(Clone, Copy)]
+struct Node {
+    base: usize,
+    count: usize,
+    leaf: bool,
+}
+
+fn load(words: &mut impl Words, number: u64) -> Node {
+    let base = number as usize * NODE_WORDS;
+    let head = words.get(base);
+    Node { base, count: (head & 0xFFFF_FFFF) as usize, leaf: head & LEAF != 0 }
+}
+
+impl Node {
+    fn set_count(&mut self, words: &mut impl Words, count: usize) {
+        self.count = count;
+        words.set(self.base, count as u64 | if self.leaf { LEAF } else { 0 });
+    }
+
+    fn key(&self, words: &mut impl Words, at: usize) -> u64 {
+        words.get(self.base + KEYS + at)
+    }
+
+    fn value(&self, words: &mut impl Words, at: usize) -> u64 {
+        words.get(self.base + VALUES + at)
+    }
+
+    fn put(&self, words: &mut impl Words, at: usize, key: u64, value: u64) {
+        words.set(self.base + KEYS + at, key);
+        words.set(self.base + VALUES + at, value);
+    }
+
+    /// The number of keys, from `start`, that are at most `key`, plus `start`.
+    fn up_to(&self, words: &mut impl Words, start: usize, key: u64) -> usize {
+        let (mut low, mut high) = (start, self.count);
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.key(words, middle) <= key {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// The child that may hold a key.
+    fn child_for(&self, words: &mut impl Words, key: u64) -> usize {
+        self.up_to(words, 1, key) - 1
+    }
+
+    /// Makes room at `at`, and puts an entry there.
+    fn insert(&mut self, words: &mut impl Words, at: usize, key: u64, value: u64) {
+        for from in (at..self.count).rev() {
+            let (key, value) = (self.key(words, from), self.value(words, from));
+            self.put(words, from + 1, key, value);
+        }
+        self.put(words, at, key, value);
+        self.set_count(words, self.count + 1);
+    }
+}
+
+fn allocate(words: &mut impl Words) -> u64 {
+    let number = words.get(USED_AT);
+    words.set(USED_AT, number + 1);
+    number
+}
+
+/// Moves the upper half of a full child to a new node beside it.
+fn split(words: &mut impl Words, parent: &mut Node, at: usize) {
+    let number = parent.value(words, at);
+    let mut lower = load(words, number);
+    let upper_number = allocate(words);
+    let mut upper = Node { base: upper_number as usize * NODE_WORDS, count: 0, leaf: lower.leaf };
+    let keep = lower.count / 2;
+    for from in keep..lower.count {
+        let (key, value) = (lower.key(words, from), lower.value(words, from));
+        upper.put(words, from - keep, key, value);
+    }
+    upper.set_count(words, lower.count - keep);
+    lower.set_count(words, keep);
+    let first = upper.key(words, 0);
+    parent.insert(words, at + 1, first, upper_number);
+}
+
+/// A root with one child, the old root.
+fn grow(words: &mut impl Words, old: u64) -> Node {
+    let number = allocate(words);
+    let mut root = Node { base: number as usize * NODE_WORDS, count: 0, leaf: false };
+    root.put(words, 0, 0, old);
+    root.set_count(words, 1);
+    words.set(ROOT_AT, number);
+    root
+}
+
+/// The value of a key. `visit` is told of each node on the way, by number.
+pub fn find<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64)) -> Option<u64> {
+    let mut number = words.get(ROOT_AT);
+    loop {
+        visit(words, number);
+        let node = load(words, number);
+        if node.leaf {
+            let at = node.up_to(words, 0, key).checked_sub(1)?;
+            return (node.key(words, at) == key).then(|| node.value(words, at));
+        }
+        let child = node.child_for(words, key);
+        number = node.value(words, child);
+    }
+}
+
+/// Puts in a key that is not there, with its value.
+pub fn insert(words: &mut impl Words, key: u64, value: u64) {
+    let root = words.get(ROOT_AT);
+    let mut node = load(words, root);
+    if node.count == MAX_KEYS {
+        node = grow(words, root);
+        split(words, &mut node, 0);
+    }
+    while !node.leaf {
+        let mut at = node.child_for(words, key);
+        let number = node.value(words, at);
+        let child = load(words, number);
+        if child.count == MAX_KEYS {
+            split(words, &mut node, at);
+            at = node.child_for(words, key);
+            let number = node.value(words, at);
+            node = load(words, number);
+        } else {
+            node = child;
+        }
+    }
+    let at = node.up_to(words, 0, key);
+    node.insert(words, at, key, value);
+}
+
+/// Checks order, depth and fill of all nodes; returns the keys with their values, rising.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
+    let mut entries = Vec::new();
+    let mut leaf_depth = None;
+    let root = words.get(ROOT_AT);
+    // Nodes still to be looked at: number, depth, keys from, keys below.
+    let mut stack = vec![(root, 0, 0, u64::MAX)];
+    while let Some((number, depth, from, below)) = stack.pop() {
+        let node = load(words, number);
+        if node.count > MAX_KEYS || (node.count == 0 && number != root) {
+            return Err(format!("node {number} holds {} keys", node.count));
+        }
+        let keys: Vec<u64> = (0..node.count).map(|at| node.key(words, at)).collect();
+        let inside = if node.leaf { &keys[..] } else { &keys[1..] };
+        if !inside.is_sorted_by(|a, b| a < b) || inside.iter().any(|key| !(from..below).contains(key)) {
+            return Err(format!("node {number} has keys out of order"));
+        }
+        if node.leaf {
+            if *leaf_depth.get_or_insert(depth) != depth {
+                return Err(format!("leaf {number} is at another depth than others"));
+            }
+            for (at, &key) in keys.iter().enumerate() {
+                entries.push((key, node.value(words, at)));
+            }
+        } else {
+            for at in (0..node.count).rev() {
+                let from = if at == 0 { from } else { keys[at] };
+                let below = keys.get(at + 1).copied().unwrap_or(below);
+                stack.push((node.value(words, at), depth + 1, from, below));
+            }
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Words for Vec<u64> {
+        fn get(&mut self, at: usize) -> u64 {
+            self[at]
+        }
+
+        fn set(&mut self, at: usize, value: u64) {
+            self[at] = value;
+        }
+    }
+
+    fn tree(keys: impl Iterator<Item = u64>, count: usize) -> Vec<u64> {
+        let mut words = vec![0; words_for(count)];
+        create(&mut words);
+        keys.for_each(|key| insert(&mut words, key, key * 3));
+        words
+    }
+
+    /// Keys in an order that looks random: a stride that has no factor in common with the count.
+    fn scattered(count: u64) -> impl Iterator<Item = u64> {
+        (0..count).map(move |i| i * 7919 % count)
+    }
+
+    #[test]
+    fn all_keys_are_found_and_no_others() {
+        let mut words = tree(scattered(10_000), 10_000);
+        for key in 0..10_000 {
+            assert_eq!(find(&mut words, key, |_, _| ()), Some(key * 3));
+        }
+        assert_eq!(find(&mut words, 10_000, |_, _| ()), None);
+    }
+
+    #[test]
+    fn invariants_hold_after_each_order_of_insertion() {
+        let wanted: Vec<(u64, u64)> = (0..5000).map(|key| (key, key * 3)).collect();
+        assert_eq!(check(&mut tree(0..5000, 5000)).unwrap(), wanted);
+        assert_eq!(check(&mut tree((0..5000).rev(), 5000)).unwrap(), wanted);
+        assert_eq!(check(&mut tree(scattered(5000), 5000)).unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_damaged_tree_is_noticed() {
+        let mut words = tree(0..500, 500);
+        words[2 * NODE_WORDS + KEYS + 3] = 9999;
+        assert!(check(&mut words).is_err());
+    }
+
+    #[test]
+    fn a_search_visits_one_node_of_each_level() {
+        let mut words = tree(0..80_000, 80_000);
+        let mut visited = 0;
+        find(&mut words, 77, |_, _| visited += 1);
+        assert_eq!(visited, 4);
+    }
+}
