@@ -21,6 +21,15 @@ pub(crate) fn line_of(entry: Entry) -> u32 {
     entry >> 2
 }
 
+/// Moves the entries of a set back by one; the last is lost.
+#[inline(always)]
+fn shift<const WAYS: usize>(set: &mut [Entry]) {
+    if let Some(set) = set.first_chunk_mut::<WAYS>() {
+        let old = *set;
+        set[1..].copy_from_slice(&old[..WAYS - 1]);
+    }
+}
+
 /// A cache: an array of sets. Knows no other cache and no latency.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
@@ -62,11 +71,15 @@ impl Cache {
     pub(crate) fn touch(&mut self, line: u32) -> Option<&mut Entry> {
         let set = self.set_mut(line);
         if line_of(set[0]) == line {
-            return Some(&mut set[0]);
+            return set.first_mut();
         }
         let way = 1 + set[1..].iter().position(|&entry| line_of(entry) == line)?;
-        set[..=way].rotate_right(1);
-        Some(&mut set[0])
+        let entry = set[way];
+        for later in (1..=way).rev() {
+            set[later] = set[later - 1];
+        }
+        set[0] = entry;
+        set.first_mut()
     }
 
     /// The entry of a line, with the order left as it is.
@@ -88,7 +101,13 @@ impl Cache {
         let ways = self.ways;
         let set = self.set_mut(line);
         let victim = set[ways - 1];
-        set.copy_within(..ways - 1, 1);
+        match ways {
+            1 => {}
+            8 => shift::<8>(set),
+            12 => shift::<12>(set),
+            16 => shift::<16>(set),
+            _ => set.copy_within(..ways - 1, 1),
+        }
         set[0] = line << 2 | flags;
         (victim != EMPTY).then_some(victim)
     }

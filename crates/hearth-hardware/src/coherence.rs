@@ -6,7 +6,7 @@
 //! of one domain holds is that CPU's to write without asking.
 
 use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of};
-use crate::counters::Cause;
+use crate::counters::{Cause, add};
 use crate::hardware::array;
 use crate::pages::Pages;
 use crate::port::Port;
@@ -39,6 +39,8 @@ struct Holders {
     cpus: u64,
     /// Domains whose last level has it, as bits.
     domains: u64,
+    /// Whether it has ever been fetched as code.
+    code: bool,
 }
 
 /// Of a line that a domain does not hold: never held, lost to another CPU's store, or else 1 + the
@@ -122,18 +124,19 @@ impl Caches {
             }
             let owned = *entry & OWNED != 0;
             *entry |= OWNED | DIRTY;
-            let told = !owned && self.take_ownership(cpu, pages, line);
-            return if told { Served::Upgrade } else { Served::L1 };
+            if owned || !self.take_ownership(cpu, pages, line) {
+                return Served::L1;
+            }
+            add(&port.counting.upgrades, 1);
+            return Served::Upgrade;
         }
         let (flags, served) = self.second_level(port, pages, line, write, false);
         let dirty = if write { DIRTY } else { 0 };
         if let Some(victim) = self.private[cpu].l1d.insert(line, flags | dirty) {
             self.leave_l1d(cpu, victim);
         }
-        port.count(|counters| {
-            counters.l1d_misses += 1;
-            count_level(counters, served);
-        });
+        add(&port.counting.l1d_misses, 1);
+        count_level(port, served);
         served
     }
 
@@ -152,11 +155,9 @@ impl Caches {
         if let Some(victim) = self.private[cpu].l1i.insert(line, 0) {
             self.leave_l1i(port, line_of(victim));
         }
-        port.count(|counters| {
-            counters.l1i_misses += 1;
-            count_level(counters, served);
-            counters.instruction_misses += u64::from(!matches!(served, Served::L2 | Served::Llc));
-        });
+        add(&port.counting.l1i_misses, 1);
+        count_level(port, served);
+        add(&port.counting.instruction_misses, u64::from(!matches!(served, Served::L2 | Served::Llc)));
         served
     }
 
@@ -269,6 +270,7 @@ impl Caches {
             }
         };
         let holders = &mut self.holders[line as usize];
+        holders.code |= code;
         holders.cpus |= me;
         holders.domains |= mine;
         let alone = holders.cpus == me && holders.domains == mine;
@@ -284,7 +286,7 @@ impl Caches {
             NEVER => Cause::FirstTouch,
             _ => Cause::Other,
         };
-        port.count(|counters| counters.causes[cause as usize] += 1);
+        add(&port.counting.causes[cause as usize], 1);
     }
 
     /// A line leaves a last-level cache, and with it the private caches below. Returns it if it has
@@ -316,7 +318,7 @@ impl Caches {
         if flags.is_some() {
             port.forget_data(virtual_line);
         }
-        if self.llc_fetches && private.l1i.remove(line).is_some() {
+        if self.holders[line as usize].code && private.l1i.remove(line).is_some() {
             port.forget_code(virtual_line);
         }
         flags.unwrap_or(0)
@@ -349,7 +351,7 @@ impl Caches {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
             let flags = self.drop_private(other, pages, line);
-            self.ports[other].count(|counters| counters.invalidations += 1);
+            add(&self.ports[other].counting.invalidations, 1);
             if flags & DIRTY != 0 && self.domain_of[other] != domain {
                 supplier = Some(other);
             }
@@ -429,12 +431,12 @@ impl Caches {
     }
 }
 
-fn count_level(counters: &mut crate::counters::Counters, served: Served) {
+fn count_level(port: &Port, served: Served) {
     match served {
-        Served::L2 => counters.l2_hits += 1,
-        Served::Llc => counters.llc_hits += 1,
+        Served::L2 => add(&port.counting.l2_hits, 1),
+        Served::Llc => add(&port.counting.llc_hits, 1),
         Served::Memory { write_back: Some(_) } | Served::Cache { write_back: Some(_), .. } => {
-            counters.write_backs += 1;
+            add(&port.counting.write_backs, 1);
         }
         _ => {}
     }

@@ -1,6 +1,7 @@
 //! What a CPU's memory system counted.
 
 use serde::Serialize;
+use std::cell::Cell;
 use std::ops::{AddAssign, Sub};
 
 /// Why a reference had to go to memory: what became of the line since this cache last had it.
@@ -27,6 +28,19 @@ macro_rules! counters {
             $($(#[$doc])* pub $name: u64,)*
             /// References that went to memory, by [`Cause`], in its order.
             pub causes: [u64; 5],
+        }
+
+        /// The same counts while they are being counted.
+        #[derive(Default)]
+        pub(crate) struct Counting {
+            $(pub(crate) $name: Cell<u64>,)*
+            pub(crate) causes: [Cell<u64>; 5],
+        }
+
+        impl Counting {
+            pub(crate) fn read(&self) -> Counters {
+                Counters { $($name: self.$name.get(),)* causes: self.causes.each_ref().map(Cell::get) }
+            }
         }
 
         impl Sub for Counters {
@@ -91,4 +105,10 @@ impl Counters {
     pub fn misses(&self) -> u64 {
         self.memory_local + self.memory_remote + self.cache_to_cache
     }
+}
+
+/// Adds to a count.
+#[inline(always)]
+pub(crate) fn add(count: &Cell<u64>, more: u64) {
+    count.set(count.get() + more);
 }

@@ -4,9 +4,10 @@ use crate::address::{Access, Address, Mode, Placement, Segment};
 use crate::cache::Cache;
 use crate::channel::Channel;
 use crate::coherence::{Caches, Served};
+use crate::counters::add;
 use crate::pages::Pages;
 use crate::port::Port;
-use crate::tlb::Tlb;
+use crate::tlb::{GROUPS, Tlb};
 use hearth_machine::{Holds, Machine};
 use std::rc::Rc;
 use thiserror::Error;
@@ -30,6 +31,8 @@ pub struct Hardware {
     node_of_cpu: Vec<usize>,
     line_shift: u32,
     page_line_shift: u32,
+    /// Lines of a group of a page that the TLB keeps track of, as a power of two.
+    group_shift: u32,
 }
 
 /// Picoseconds by who serves a reference.
@@ -87,6 +90,7 @@ impl Hardware {
         let cycles = |cycles: u32| u64::from(cycles) * cycle_ps;
         let service_ps = machine.line_bytes * 1_000_000_000_000 / machine.memory.bandwidth_bytes_per_s.max(1);
         let ports: Vec<_> = (0..machine.cpus()).map(port).collect();
+        let page_line_shift = (machine.page_bytes / machine.line_bytes).trailing_zeros();
         Ok(Self {
             caches: Caches::new(machine, l1i, l1d, l2, llc, ports.clone()),
             ports,
@@ -104,7 +108,8 @@ impl Hardware {
             },
             node_of_cpu: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
             line_shift: machine.line_bytes.trailing_zeros(),
-            page_line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
+            page_line_shift,
+            group_shift: page_line_shift.saturating_sub(GROUPS.trailing_zeros()),
         })
     }
 
@@ -127,18 +132,15 @@ impl Hardware {
         if access == Access::Fetch {
             let served = self.caches.fetch(&port, &self.pages, line);
             self.charge(&port, line, served, 0);
-            port.count(|counters| counters.fetches += 1);
-            if mode == Mode::User {
-                port.remember_code(virtual_line);
-            }
+            add(&port.counting.fetches, 1);
         } else {
             let write = access == Access::Write;
             let served = self.caches.data(&port, &self.pages, line, write);
             self.charge(&port, line, served, self.cost.l1);
-            port.count(|counters| if write { counters.writes += 1 } else { counters.reads += 1 });
-            if mode == Mode::User {
-                port.remember_data(virtual_line, write);
-            }
+            add(if write { &port.counting.writes } else { &port.counting.reads }, 1);
+        }
+        if mode == Mode::User {
+            self.remember(&port, virtual_line, access);
         }
         Touched { page_fault }
     }
@@ -163,20 +165,34 @@ impl Hardware {
     fn map(&mut self, port: &Port, page: u32) -> u32 {
         let frame = self.pages.map(page, self.node_of_cpu[port.index()]);
         self.caches.grow(self.pages.frames() << self.page_line_shift);
-        port.count(|counters| counters.page_faults += 1);
+        add(&port.counting.page_faults, 1);
         frame
     }
 
     #[cold]
     fn refill_tlb(&mut self, port: &Port, page: u32) {
-        if let Some(victim) = self.tlbs[port.index()].insert(page) {
-            port.forget_lines(victim << self.page_line_shift, 1 << self.page_line_shift);
+        if let Some((victim, mut groups)) = self.tlbs[port.index()].insert(page) {
+            while groups != 0 {
+                let first = victim << self.page_line_shift | groups.trailing_zeros() << self.group_shift;
+                (first..first + (1 << self.group_shift)).for_each(|line| port.forget(line));
+                groups &= groups - 1;
+            }
         }
         port.advance_ps(self.cost.tlb_refill);
-        port.count(|counters| {
-            counters.tlb_misses += 1;
-            counters.stall_ps += self.cost.tlb_refill;
-        });
+        add(&port.counting.tlb_misses, 1);
+        add(&port.counting.stall_ps, self.cost.tlb_refill);
+    }
+
+    /// The filter may answer for this line from now on.
+    #[inline(always)]
+    fn remember(&mut self, port: &Port, virtual_line: u32, access: Access) {
+        let page = virtual_line >> self.page_line_shift;
+        let line_in_page = virtual_line & ((1 << self.page_line_shift) - 1);
+        self.tlbs[port.index()].remember(page, line_in_page >> self.group_shift);
+        match access {
+            Access::Fetch => port.remember_code(virtual_line),
+            _ => port.remember_data(virtual_line, access == Access::Write),
+        }
     }
 
     /// Charges a reference: `base_ps` is what a first-level hit takes.
@@ -191,7 +207,7 @@ impl Hardware {
         };
         port.advance_ps(ps);
         if ps != base_ps {
-            port.count(|counters| counters.stall_ps += ps - base_ps);
+            add(&port.counting.stall_ps, ps - base_ps);
         }
     }
 
@@ -215,14 +231,14 @@ impl Hardware {
             None if home == here => self.cost.local,
             None => self.cost.remote,
         };
-        port.count(|counters| {
-            match supplier {
-                Some(_) => counters.cache_to_cache += 1,
-                None if home == here => counters.memory_local += 1,
-                None => counters.memory_remote += 1,
-            }
-            counters.queue_ps += queue_ps;
-        });
+        let counting = &port.counting;
+        let count = match supplier {
+            Some(_) => &counting.cache_to_cache,
+            None if home == here => &counting.memory_local,
+            None => &counting.memory_remote,
+        };
+        add(count, 1);
+        add(&counting.queue_ps, queue_ps);
         ps + queue_ps
     }
 

@@ -7,7 +7,7 @@
 //! already owned and modified.
 
 use crate::address::Address;
-use crate::counters::Counters;
+use crate::counters::{Counters, Counting, add};
 use std::cell::Cell;
 
 const ENTRIES: usize = 4096;
@@ -21,14 +21,11 @@ pub struct Port {
     cycle_ps: u64,
     hit_ps: u64,
     line_shift: u32,
-    reads: Cell<u64>,
-    writes: Cell<u64>,
-    fetches: Cell<u64>,
     /// Virtual line << 1 | writable, by the low bits of the line.
     data: Box<[Cell<u32>; ENTRIES]>,
     /// Virtual line.
     code: Box<[Cell<u32>; ENTRIES]>,
-    counters: Cell<Counters>,
+    pub(crate) counting: Counting,
     task: Cell<u16>,
     moved: Cell<bool>,
     index: usize,
@@ -47,12 +44,9 @@ impl Port {
             cycle_ps,
             hit_ps: cycle_ps * u64::from(hit_cycles),
             line_shift: line_bytes.trailing_zeros(),
-            reads: Cell::new(0),
-            writes: Cell::new(0),
-            fetches: Cell::new(0),
             data: empty_filter(),
             code: empty_filter(),
-            counters: Cell::default(),
+            counting: Counting::default(),
             task: Cell::new(0),
             moved: Cell::new(false),
             index,
@@ -130,17 +124,7 @@ impl Port {
 
     /// All counts so far.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.counters.get();
-        counters.reads += self.reads.get();
-        counters.writes += self.writes.get();
-        counters.fetches += self.fetches.get();
-        counters
-    }
-
-    pub(crate) fn count(&self, change: impl FnOnce(&mut Counters)) {
-        let mut counters = self.counters.get();
-        change(&mut counters);
-        self.counters.set(counters);
+        self.counting.read()
     }
 
     /// A load that the filter can answer: done, or `false` and nothing has happened.
@@ -149,7 +133,7 @@ impl Port {
         let line = (address >> self.line_shift) as u32;
         let hit = self.data[line as usize % ENTRIES].get() >> 1 == line;
         if hit {
-            self.reads.set(self.reads.get() + 1);
+            add(&self.counting.reads, 1);
             self.advance_ps(self.hit_ps);
         }
         hit
@@ -161,7 +145,7 @@ impl Port {
         let line = (address >> self.line_shift) as u32;
         let hit = self.data[line as usize % ENTRIES].get() == line << 1 | 1;
         if hit {
-            self.writes.set(self.writes.get() + 1);
+            add(&self.counting.writes, 1);
             self.advance_ps(self.hit_ps);
         }
         hit
@@ -173,7 +157,7 @@ impl Port {
         let line = (address >> self.line_shift) as u32;
         let hit = self.code[line as usize % ENTRIES].get() == line;
         if hit {
-            self.fetches.set(self.fetches.get() + 1);
+            add(&self.counting.fetches, 1);
         }
         hit
     }
@@ -200,11 +184,9 @@ impl Port {
         }
     }
 
-    pub(crate) fn forget_lines(&self, first_virtual_line: u32, lines: u32) {
-        for line in first_virtual_line..first_virtual_line + lines {
-            self.forget_data(line);
-            self.forget_code(line);
-        }
+    pub(crate) fn forget(&self, virtual_line: u32) {
+        self.forget_data(virtual_line);
+        self.forget_code(virtual_line);
     }
 
     pub(crate) fn forget_everything(&self) {

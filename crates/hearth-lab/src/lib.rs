@@ -1,7 +1,16 @@
 //! Experiments, claims, results, report.
 //!
-//! A [`Job`] is one run of a workload under a policy; [`run_all`] does many at a time.
+//! A [`Job`] is one run of a workload under a policy; [`run_all`] does many at a time;
+//! an [`Experiment`] is a paper's worth of claims, which [`judge`] checks.
 
+mod claims;
+mod experiment;
 mod job;
+mod measures;
+pub mod perfetto;
+pub mod report;
+mod setup;
 
+pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
+pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
