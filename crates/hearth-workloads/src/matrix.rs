@@ -2,9 +2,9 @@
 //!
 //! Each process computes blocks of C of its own; nothing is shared but A and B, which are only read.
 //! Blocks are stored contiguously, those of B by columns, so that every loop runs along lines, and
-//! the inner loop keeps a tile of 2 x 2 sums in registers: four loads for four multiply-adds. One
-//! block product works on 96 KB; the block of B is swept 32 times, and the block of C is there for
-//! the eight products that add up to it.
+//! the inner loop keeps a tile of 4 x 2 sums in registers: six loads for eight multiply-adds. One
+//! block product works on 96 KB and sweeps the block of B 16 times; products follow each other so that
+//! two of three blocks were used shortly before.
 
 use crate::{Built, Description, Kind, scaled};
 use hearth_hardware::Placement;
@@ -31,12 +31,15 @@ const PROCESSES: usize = 4;
 /// Block products of one process: its share of the blocks of C, times the products that add up to one.
 const PRODUCTS: usize = SIDE * SIDE * SIDE / PROCESSES;
 
-/// Cycles of one step of the inner loop beside its four loads: on an R3010 four double multiplies
-/// and adds (5 + 2 cycles each, part of which overlaps), the second word of each load, and a share of
-/// the unrolled loop's counter. About 8 cycles a multiply-add in all.
-const TILE_STEP_CYCLES: u64 = 28;
+/// Rows of A and columns of B that make a tile: its sums and operands fill the R3010's registers.
+const TILE_ROWS: usize = 4;
+const TILE_COLUMNS: usize = 2;
+/// Cycles of one step of the inner loop beside its six loads: on an R3010 eight double multiplies (5
+/// cycles each; the additions overlap with them), and part of the second words of the loads and of
+/// the loop's counter. About 6 cycles a multiply-add, without misses.
+const TILE_STEP_CYCLES: u64 = 42;
 /// Cycles around a tile: addresses and the loop's set-up.
-const TILE_CYCLES: u64 = 24;
+const TILE_CYCLES: u64 = 40;
 /// Text of the three inner loops, unrolled.
 const LOOP_BYTES: u64 = 640;
 /// Text of the loops around them.
@@ -67,12 +70,16 @@ fn block(row: usize, column: usize) -> usize {
     (row * SIDE + column) * BLOCK_ELEMENTS
 }
 
-/// The products of one process, in order: all that add up to one block of C, then the next block.
+/// The four blocks of C that are computed together, as (row, column), in an order in which each
+/// product shares a block of A or of B with the one before.
+const TOGETHER: [(usize, usize); 4] = [(0, 0), (0, 1), (1, 1), (1, 0)];
+
+/// The products of one process, in order: its two rows of blocks, two columns at a time.
 fn products(process: usize, count: usize) -> impl Iterator<Item = Product> {
     (0..count).map(move |number| {
-        let of_process = number / SIDE;
-        let rows = SIDE / PROCESSES;
-        Product { row: process * rows + of_process / SIDE, column: of_process % SIDE, inner: number % SIDE }
+        let (row, column) = TOGETHER[number % TOGETHER.len()];
+        let step = number / TOGETHER.len();
+        Product { row: process * 2 + row, column: step / SIDE * 2 + column, inner: step % SIDE }
     })
 }
 
@@ -104,30 +111,34 @@ impl Matrices {
         let b = block(product.inner, product.column);
         let c = block(product.row, product.column);
         cpu.execute(self.text.part(LOOP_BYTES, OUTER_BYTES));
-        for i in (0..BLOCK).step_by(2) {
+        for i in (0..BLOCK).step_by(TILE_ROWS) {
             cpu.fetch(self.text.part(0, LOOP_BYTES));
-            for j in (0..BLOCK).step_by(2) {
+            for j in (0..BLOCK).step_by(TILE_COLUMNS) {
                 self.tile(cpu, a + i * BLOCK, b + j * BLOCK, c + i * BLOCK + j);
             }
         }
     }
 
-    /// Adds two rows of a block of A times two columns of a block of B to four elements of C.
+    /// Adds four rows of a block of A times two columns of a block of B to eight elements of C.
     #[inline]
     fn tile(&self, cpu: &mut Cpu<'_>, a: usize, b: usize, c: usize) {
-        let at = [c, c + 1, c + BLOCK, c + BLOCK + 1];
-        let mut sums = at.map(|index| self.c.get(cpu, index));
-        cpu.compute(TILE_CYCLES);
+        let mut sums = [[0.0; TILE_COLUMNS]; TILE_ROWS];
         for k in 0..BLOCK {
-            let (a0, a1) = (self.a.get(cpu, a + k), self.a.get(cpu, a + BLOCK + k));
-            let (b0, b1) = (self.b.get(cpu, b + k), self.b.get(cpu, b + BLOCK + k));
-            sums[0] += a0 * b0;
-            sums[1] += a0 * b1;
-            sums[2] += a1 * b0;
-            sums[3] += a1 * b1;
+            let columns = [0, 1].map(|j| self.b.get(cpu, b + j * BLOCK + k));
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let element = self.a.get(cpu, a + i * BLOCK + k);
+                (0..TILE_COLUMNS).for_each(|j| sums[j] += element * columns[j]);
+            }
             cpu.compute(TILE_STEP_CYCLES);
         }
-        at.into_iter().zip(sums).for_each(|(index, sum)| self.c.set(cpu, index, sum));
+        for (i, sums) in sums.into_iter().enumerate() {
+            for (j, sum) in sums.into_iter().enumerate() {
+                let at = c + i * BLOCK + j;
+                let total = self.c.get(cpu, at) + sum;
+                self.c.set(cpu, at, total);
+            }
+        }
+        cpu.compute(TILE_CYCLES);
     }
 
     /// Compares every block of C, times a vector, with the same sum of products of the inputs.

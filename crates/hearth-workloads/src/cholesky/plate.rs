@@ -47,7 +47,7 @@ impl Lower {
 /// Nodes next to a node, diagonally too.
 fn neighbours(node: usize, side: usize) -> impl Iterator<Item = usize> {
     let (x, y) = (node % side, node / side);
-    let around = |at: usize| at.saturating_sub(1)..(at + 2).min(side);
+    let around = move |at: usize| at.saturating_sub(1)..(at + 2).min(side);
     around(y).flat_map(move |row| around(x).map(move |column| row * side + column))
 }
 

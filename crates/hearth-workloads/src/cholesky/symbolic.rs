@@ -158,8 +158,8 @@ mod tests {
                 below[at..].iter().for_each(|&row| filled[to][row] = true);
             }
         }
-        let rows = |column: usize| (column + 1..n).filter(|&row| filled[column][row]).map(|row| row as u32);
-        (0..n).map(|column| rows(column).collect()).collect()
+        let below = |column: usize| (column + 1..n).filter(|&row| filled[column][row]).map(|row| row as u32).collect();
+        (0..n).map(below).collect()
     }
 
     #[test]

@@ -18,9 +18,9 @@ const LEAF: u64 = 1 << 32;
 /// Words that can be read and written: simulated memory, or plain memory in tests and checks.
 pub trait Words {
     /// Reads a word.
-    fn get(&mut self, at: usize) -> u64;
+    fn read(&mut self, at: usize) -> u64;
     /// Writes a word.
-    fn set(&mut self, at: usize, value: u64);
+    fn write(&mut self, at: usize, value: u64);
 }
 
 /// Where the root's number is.
@@ -36,9 +36,9 @@ pub fn words_for(keys: usize) -> usize {
 
 /// Makes an empty tree.
 pub fn create(words: &mut impl Words) {
-    words.set(ROOT_AT, 1);
-    words.set(USED_AT, 2);
-    words.set(NODE_WORDS, LEAF);
+    words.write(ROOT_AT, 1);
+    words.write(USED_AT, 2);
+    words.write(NODE_WORDS, LEAF);
 }
 
 #[derive(Clone, Copy)]
@@ -50,27 +50,27 @@ struct Node {
 
 fn load(words: &mut impl Words, number: u64) -> Node {
     let base = number as usize * NODE_WORDS;
-    let head = words.get(base);
+    let head = words.read(base);
     Node { base, count: (head & 0xFFFF_FFFF) as usize, leaf: head & LEAF != 0 }
 }
 
 impl Node {
     fn set_count(&mut self, words: &mut impl Words, count: usize) {
         self.count = count;
-        words.set(self.base, count as u64 | if self.leaf { LEAF } else { 0 });
+        words.write(self.base, count as u64 | if self.leaf { LEAF } else { 0 });
     }
 
     fn key(&self, words: &mut impl Words, at: usize) -> u64 {
-        words.get(self.base + KEYS + at)
+        words.read(self.base + KEYS + at)
     }
 
     fn value(&self, words: &mut impl Words, at: usize) -> u64 {
-        words.get(self.base + VALUES + at)
+        words.read(self.base + VALUES + at)
     }
 
     fn put(&self, words: &mut impl Words, at: usize, key: u64, value: u64) {
-        words.set(self.base + KEYS + at, key);
-        words.set(self.base + VALUES + at, value);
+        words.write(self.base + KEYS + at, key);
+        words.write(self.base + VALUES + at, value);
     }
 
     /// The number of keys, from `start`, that are at most `key`, plus `start`.
@@ -104,8 +104,8 @@ impl Node {
 }
 
 fn allocate(words: &mut impl Words) -> u64 {
-    let number = words.get(USED_AT);
-    words.set(USED_AT, number + 1);
+    let number = words.read(USED_AT);
+    words.write(USED_AT, number + 1);
     number
 }
 
@@ -132,13 +132,13 @@ fn grow(words: &mut impl Words, old: u64) -> Node {
     let mut root = Node { base: number as usize * NODE_WORDS, count: 0, leaf: false };
     root.put(words, 0, 0, old);
     root.set_count(words, 1);
-    words.set(ROOT_AT, number);
+    words.write(ROOT_AT, number);
     root
 }
 
 /// The value of a key. `visit` is told of each node on the way, by number.
 pub fn find<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64)) -> Option<u64> {
-    let mut number = words.get(ROOT_AT);
+    let mut number = words.read(ROOT_AT);
     loop {
         visit(words, number);
         let node = load(words, number);
@@ -153,7 +153,7 @@ pub fn find<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64
 
 /// Puts in a key that is not there, with its value.
 pub fn insert(words: &mut impl Words, key: u64, value: u64) {
-    let root = words.get(ROOT_AT);
+    let root = words.read(ROOT_AT);
     let mut node = load(words, root);
     if node.count == MAX_KEYS {
         node = grow(words, root);
@@ -183,7 +183,7 @@ pub fn insert(words: &mut impl Words, key: u64, value: u64) {
 pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
     let mut entries = Vec::new();
     let mut leaf_depth = None;
-    let root = words.get(ROOT_AT);
+    let root = words.read(ROOT_AT);
     // Nodes still to be looked at: number, depth, keys from, keys below.
     let mut stack = vec![(root, 0, 0, u64::MAX)];
     while let Some((number, depth, from, below)) = stack.pop() {
@@ -219,11 +219,11 @@ mod tests {
     use super::*;
 
     impl Words for Vec<u64> {
-        fn get(&mut self, at: usize) -> u64 {
+        fn read(&mut self, at: usize) -> u64 {
             self[at]
         }
 
-        fn set(&mut self, at: usize, value: u64) {
+        fn write(&mut self, at: usize, value: u64) {
             self[at] = value;
         }
     }
