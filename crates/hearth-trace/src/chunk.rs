@@ -2,8 +2,8 @@
 //!
 //! `docs/trace-format.md` describes the layout. Encoder and decoder sit here side by side.
 
-use crate::delta::{self, BYTES_OF_FOUR, CLASS_BYTES, CLASS_MASK, LONGEST, PADDING};
-use crate::event::{ADDRESS_MASK, Event, PAGE_BYTES};
+use crate::delta::{self, BYTES_OF_FOUR, LONGEST, PADDING};
+use crate::event::{Event, PAGE_BYTES};
 use crate::format::{CHUNK_EVENTS, MAX_CHUNK_EVENTS};
 use crate::shape::{Dictionary, Slot, take};
 
@@ -17,7 +17,10 @@ pub(crate) struct ChunkBuilder {
     pub new_shapes: u32,
     pub events: usize,
     blocks: Vec<u8>,
+    /// A class for each reference so far, and spare room.
     classes: Vec<u8>,
+    references: usize,
+    /// `delta_bytes` so far, and spare room.
     deltas: Vec<u8>,
     delta_bytes: usize,
 }
@@ -31,6 +34,7 @@ impl ChunkBuilder {
             events: 0,
             blocks: Vec::new(),
             classes: Vec::new(),
+            references: 0,
             deltas: Vec::new(),
             delta_bytes: 0,
         }
@@ -40,31 +44,41 @@ impl ChunkBuilder {
         self.events >= CHUNK_EVENTS
     }
 
-    /// Adds the execution of a block: its shape's number, and where each of its references went.
+    /// Adds the execution of a block: its shape's number and, for each of its references, where
+    /// it went the last time (which is brought up to date) and where it goes now.
     #[inline]
-    pub fn execute(&mut self, shape: u16, fetches: usize, slots: &mut [Slot], addresses: impl Iterator<Item = u64>) {
-        self.blocks.extend(shape.to_le_bytes());
-        self.events += fetches + slots.len();
-        let needed = self.delta_bytes + slots.len() * LONGEST + PADDING;
-        if self.deltas.len() < needed {
-            self.deltas.resize(needed.next_power_of_two(), 0);
+    pub fn execute<'a>(
+        &mut self,
+        shape: u16,
+        fetches: usize,
+        moves: impl ExactSizeIterator<Item = (&'a mut u64, u64)>,
+    ) {
+        let count = moves.len();
+        let (end, longest) = (self.references + count, self.delta_bytes + count * LONGEST + PADDING);
+        if self.classes.len() < end || self.deltas.len() < longest {
+            self.classes.resize(end.next_power_of_two().max(CHUNK_EVENTS), 0);
+            self.deltas.resize(longest.next_power_of_two().max(CHUNK_EVENTS * LONGEST), 0);
         }
-        let deltas = &mut self.deltas[self.delta_bytes..];
-        let mut position = 0;
-        self.classes.extend(slots.iter_mut().zip(addresses).map(|(slot, address)| {
-            let delta = delta::zigzag(slot.address, address);
-            let class = delta::class(delta);
-            deltas[position..][..8].copy_from_slice(&delta.to_le_bytes());
-            position += usize::from(CLASS_BYTES[usize::from(class)]);
-            slot.address = address;
-            class
-        }));
-        self.delta_bytes += position;
+        self.blocks.extend(shape.to_le_bytes());
+        self.events += fetches + count;
+        let classes = &mut self.classes[self.references..end];
+        let deltas = self.deltas.as_mut_slice();
+        let mut position = self.delta_bytes;
+        for ((last, address), class) in moves.zip(classes) {
+            let delta = delta::between(*last, address);
+            *last = address;
+            let its_class = delta::class(delta);
+            *class = its_class as u8;
+            deltas[position..position + PADDING].copy_from_slice(&delta.to_le_bytes());
+            position += delta::class_bytes(its_class);
+        }
+        self.references = end;
+        self.delta_bytes = position;
     }
 
     /// Data references so far.
     pub fn references(&self) -> usize {
-        self.classes.len()
+        self.references
     }
 
     /// Writes the payload to `out` and starts afresh.
@@ -76,17 +90,19 @@ impl ChunkBuilder {
             self.new_shapes,
             self.definitions.len() as u32,
             (self.blocks.len() / 2) as u32,
-            self.classes.len() as u32,
+            self.references as u32,
             self.delta_bytes as u32,
         ];
         counts.iter().for_each(|count| out.extend(count.to_le_bytes()));
         out.append(&mut self.definitions);
         out.append(&mut self.blocks);
-        self.classes.resize(self.classes.len().next_multiple_of(4), 0);
-        out.extend(self.classes.as_chunks().0.iter().map(|[a, b, c, d]| a | b << 2 | c << 4 | d << 6));
+        let padded = self.references.next_multiple_of(4);
+        self.classes.resize(self.classes.len().max(padded), 0);
+        self.classes[self.references..padded].fill(0);
+        out.extend(self.classes[..padded].as_chunks().0.iter().map(|[a, b, c, d]| a | b << 2 | c << 4 | d << 6));
         out.extend(&self.deltas[..self.delta_bytes]);
-        self.classes.clear();
-        (self.new_dictionary, self.new_shapes, self.events, self.delta_bytes) = (false, 0, 0, 0);
+        (self.new_dictionary, self.new_shapes) = (false, 0);
+        (self.events, self.references, self.delta_bytes) = (0, 0, 0);
     }
 }
 
@@ -132,7 +148,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Decodes a payload, appending its events to `out`. `raw` gets spare bytes at its end.
+/// Decodes a payload of `events` events into `out`. `raw` gets spare bytes at its end.
 pub(crate) fn decode(
     raw: &mut Vec<u8>,
     dictionary: &mut Dictionary,
@@ -157,8 +173,10 @@ pub(crate) fn decode(
     let block_start = class_start - payload.blocks.len() * 2;
     check_counts(&payload, dictionary, events)?;
     raw.resize(length + PADDING, 0);
+    out.resize(events, Event::from_bits(0));
     let (blocks, _) = raw[block_start..class_start].as_chunks::<2>();
-    replay(blocks, &raw[class_start..delta_start], &raw[delta_start..], dictionary, pages, out)
+    let mut addresses = Addresses { classes: &raw[class_start..], next: 0, deltas: &raw[delta_start..] };
+    replay(blocks, &mut addresses, dictionary, pages, out)
 }
 
 /// Checks that the blocks named exist, and that their events and addresses are all there.
@@ -190,36 +208,97 @@ fn check_counts(payload: &Payload, dictionary: &Dictionary, events: usize) -> Re
 /// Executes the blocks again. The counts have been checked, so no index can be out of range.
 fn replay(
     blocks: &[[u8; 2]],
-    classes: &[u8],
-    deltas: &[u8],
+    addresses: &mut Addresses,
     dictionary: &mut Dictionary,
     pages: u64,
-    out: &mut Vec<Event>,
+    mut out: &mut [Event],
 ) -> Result<(), String> {
-    let (mut access, mut position) = (0, 0);
-    let (mut highest, mut crossings) = (0u64, 0u64);
+    let (shapes, slots) = (dictionary.shapes.as_slice(), dictionary.slots.as_mut_slice());
+    let mut bounds = Bounds { last: (pages * PAGE_BYTES).wrapping_sub(1), beyond: 0, ends: 0 };
     for block in blocks {
-        let shape = dictionary.shapes[usize::from(u16::from_le_bytes(*block))];
-        let (fetches, accesses) = dictionary.slots[shape.slots()].split_at_mut(usize::from(shape.fetches));
-        out.extend(fetches.iter().map(|slot| Event::from_bits(slot.template | slot.address)));
-        out.extend(accesses.iter_mut().map(|slot| {
-            let class = usize::from(classes[access >> 2] >> (2 * (access & 3)) & 3);
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&deltas[position..position + 8]);
-            slot.address = delta::apply(slot.address, u64::from_le_bytes(bytes) & CLASS_MASK[class]);
-            access += 1;
-            position += usize::from(CLASS_BYTES[class]);
-            let event = Event::from_bits(slot.template | slot.address);
-            highest = highest.max(slot.address);
-            crossings |= (slot.address & (PAGE_BYTES - 1)) + u64::from(event.bytes()) - 1;
-            event
-        }));
+        let shape = shapes[usize::from(u16::from_le_bytes(*block))];
+        let slots = &mut slots[shape.slots()];
+        let (events, rest) = out.split_at_mut(slots.len());
+        out = rest;
+        let (fetches, accesses) = slots.split_at_mut(usize::from(shape.fetches));
+        let (fetched, accessed) = events.split_at_mut(fetches.len());
+        match (fetched, fetches) {
+            ([event], [slot]) => *event = slot.event(),
+            (fetched, fetches) => fetched.iter_mut().zip(fetches).for_each(|(event, slot)| *event = slot.event()),
+        }
+        if accesses.len() <= CLASSES_AT_ONCE {
+            addresses.apply(accesses, accessed, &mut bounds);
+        } else {
+            let parts = accesses.chunks_mut(CLASSES_AT_ONCE).zip(accessed.chunks_mut(CLASSES_AT_ONCE));
+            parts.for_each(|(accesses, accessed)| addresses.apply(accesses, accessed, &mut bounds));
+        }
     }
-    if (highest & ADDRESS_MASK) / PAGE_BYTES >= pages && access > 0 {
-        return Err(format!("address {highest:#x} lies beyond the trace's {pages} pages"));
+    bounds.check(pages)
+}
+
+/// The part of a payload that tells where references went. Spare bytes follow both slices.
+struct Addresses<'a> {
+    classes: &'a [u8],
+    /// The next reference's place among the classes.
+    next: usize,
+    deltas: &'a [u8],
+}
+
+/// Classes that are surely in eight bytes, wherever the first one's bits begin.
+const CLASSES_AT_ONCE: usize = 29;
+
+impl Addresses<'_> {
+    /// Moves each slot to its next address.
+    #[inline(always)]
+    fn apply(&mut self, slots: &mut [Slot], events: &mut [Event], bounds: &mut Bounds) {
+        let mut classes = eight_at(self.classes, self.next / 4) >> (2 * (self.next % 4));
+        self.next += slots.len();
+        let (mut deltas, mut checked) = (self.deltas, *bounds);
+        for (slot, event) in slots.iter_mut().zip(events) {
+            let delta = delta::extend(eight_at(deltas, 0), classes);
+            deltas = &deltas[delta::class_bytes(classes)..];
+            classes >>= 2;
+            let address = slot.address.wrapping_add_signed(delta);
+            slot.address = address;
+            *event = Event::from_bits(slot.template | address);
+            checked.add(address, slot.template);
+        }
+        (self.deltas, *bounds) = (deltas, checked);
     }
-    match crossings < PAGE_BYTES {
-        true => Ok(()),
-        false => Err("a reference crosses the end of its page".into()),
+}
+
+#[inline(always)]
+fn eight_at(bytes: &[u8], at: usize) -> u64 {
+    let mut eight = [0; PADDING];
+    eight.copy_from_slice(&bytes[at..at + PADDING]);
+    u64::from_le_bytes(eight)
+}
+
+/// Collects whether any reference was outside the trace's pages or crossed the end of one.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// The highest address of the trace's pages.
+    last: u64,
+    /// Its highest bit is set if an address was higher.
+    beyond: u64,
+    /// The offsets within their pages of the last bytes referenced, or-ed together.
+    ends: u64,
+}
+
+impl Bounds {
+    #[inline(always)]
+    fn add(&mut self, address: u64, template: u64) {
+        self.beyond |= self.last.wrapping_sub(address) | address;
+        self.ends |= address % PAGE_BYTES + u64::from(Event::from_bits(template).bytes() - 1);
+    }
+
+    fn check(&self, pages: u64) -> Result<(), String> {
+        if self.beyond >> 63 != 0 {
+            return Err(format!("a reference lies beyond the trace's {pages} pages"));
+        }
+        match self.ends < PAGE_BYTES {
+            true => Ok(()),
+            false => Err("a reference crosses the end of its page".into()),
+        }
     }
 }

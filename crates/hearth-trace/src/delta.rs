@@ -1,12 +1,16 @@
 //! Address deltas: a two-bit length class for each, and that many bytes.
+//!
+//! A delta is a signed difference of two dense addresses, cut to the bytes of its class. Dense
+//! addresses are below 2^39, so that five bytes hold any difference.
 
-use crate::event::{ADDRESS_BITS, ADDRESS_MASK};
-
-/// Bytes that a delta of each class takes. Five hold any difference of two addresses.
-pub(crate) const CLASS_BYTES: [u8; 4] = [0, 1, 2, 5];
+/// Bytes that a delta of each class takes.
+const CLASS_BYTES: [u8; 4] = [0, 1, 2, 5];
 
 /// The most bytes that a delta takes.
 pub(crate) const LONGEST: usize = 5;
+
+/// Spare bytes after the last delta, so that eight bytes can be read or written at any of them.
+pub(crate) const PADDING: usize = 8;
 
 /// Bytes that four deltas take together, by their four classes packed into a byte.
 pub(crate) const BYTES_OF_FOUR: [u8; 256] = {
@@ -22,63 +26,68 @@ pub(crate) const BYTES_OF_FOUR: [u8; 256] = {
     table
 };
 
-/// Spare bytes after the last delta, so that eight bytes can be read or written at any of them.
-pub(crate) const PADDING: usize = 8;
-
-/// The difference `to - from` modulo the address space, zigzag coded: small either way is small.
+/// The delta that leads from one address to another.
 #[inline]
-pub(crate) fn zigzag(from: u64, to: u64) -> u64 {
-    let shift = 64 - ADDRESS_BITS;
-    let signed = (to.wrapping_sub(from) << shift) as i64 >> shift;
-    ((signed << 1) ^ (signed >> 63)) as u64
+pub(crate) fn between(from: u64, to: u64) -> i64 {
+    to.wrapping_sub(from) as i64
 }
 
-/// The address that lies a zigzag-coded difference away from `from`.
+/// The class of a delta.
 #[inline]
-pub(crate) fn apply(from: u64, zigzag: u64) -> u64 {
-    let signed = (zigzag >> 1) ^ (zigzag & 1).wrapping_neg();
-    from.wrapping_add(signed) & ADDRESS_MASK
+pub(crate) fn class(delta: i64) -> u64 {
+    let (one, two) = (i64::from(delta as i8), i64::from(delta as i16));
+    u64::from(delta != 0) + u64::from(delta != one) + u64::from(delta != two)
 }
 
-/// The class of a zigzag-coded delta.
+/// Bytes that a delta of this class takes.
 #[inline]
-pub(crate) fn class(zigzag: u64) -> u8 {
-    const BY_BITS: [u8; 65] = {
-        let mut table = [3; 65];
-        let mut bits = 0;
-        while bits <= 16 {
-            table[bits] = bits.div_ceil(8) as u8;
-            bits += 1;
-        }
-        table
-    };
-    BY_BITS[64 - zigzag.leading_zeros() as usize]
+pub(crate) fn class_bytes(class: u64) -> usize {
+    const PACKED: u32 = u32::from_le_bytes(CLASS_BYTES);
+    (PACKED >> (8 * (class & 3)) & 7) as usize
 }
 
-/// A mask of the bytes of each class.
-pub(crate) const CLASS_MASK: [u64; 4] = [0, 0xff, 0xffff, 0xff_ffff_ffff];
+/// The delta of this class in the lower of eight bytes. Its sign is in its highest bit.
+#[inline]
+pub(crate) fn extend(eight: u64, class: u64) -> i64 {
+    /// 63 less the bits of each class. The missing 1 is shifted apart, as no shift can be by 64.
+    const UNUSED_BITS: u32 = u32::from_le_bytes([63, 55, 47, 23]);
+    let unused = UNUSED_BITS >> (8 * (class & 3)) & 63;
+    ((eight << 1 << unused) as i64) >> unused >> 1
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::PAGE_BYTES;
+    use crate::format::MAX_PAGES;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn a_delta_leads_from_any_address_to_any_other(from in 0..=ADDRESS_MASK, to in 0..=ADDRESS_MASK) {
-            let delta = zigzag(from, to);
-            prop_assert_eq!(apply(from, delta), to);
-            let class = class(delta) as usize;
-            prop_assert_eq!(delta & CLASS_MASK[class], delta);
+        fn a_delta_leads_from_any_address_to_any_other(
+            from in 0..MAX_PAGES * PAGE_BYTES,
+            far in 0..MAX_PAGES * PAGE_BYTES,
+            near in -70_000i64..70_000,
+            garbage: u64,
+        ) {
+            for to in [far, from, from.saturating_add_signed(near)] {
+                let delta = between(from, to);
+                let class = class(delta);
+                let used = (1 << (8 * class_bytes(class))) - 1;
+                let stored = delta as u64 & used | garbage & !used;
+                prop_assert_eq!(from.wrapping_add_signed(extend(stored, class)), to);
+            }
         }
     }
 
     #[test]
     fn small_steps_take_few_bytes_in_both_directions() {
-        assert_eq!(class(zigzag(100, 100)), 0);
-        assert_eq!(class(zigzag(100, 92)), 1);
-        assert_eq!(class(zigzag(100, 4196)), 2);
-        assert_eq!(class(zigzag(0, ADDRESS_MASK)), 1);
-        assert_eq!(class(zigzag(0, 1 << 39)), 3);
+        let bytes = |from, to| class_bytes(class(between(from, to)));
+        assert_eq!(bytes(100, 100), 0);
+        assert_eq!(bytes(1000, 1000 - 128), 1);
+        assert_eq!(bytes(1000, 1000 + 127), 1);
+        assert_eq!(bytes(1000, 1000 + 128), 2);
+        assert_eq!(bytes(100_000, 100_000 - 32768), 2);
+        assert_eq!(bytes(100_000, 100_000 - 32769), 5);
     }
 }

@@ -22,8 +22,8 @@ pub(crate) const MAX_RAW_BYTES: usize = 8 << 20;
 pub(crate) const MAX_PACKED_BYTES: usize = MAX_RAW_BYTES + (MAX_RAW_BYTES >> 7) + 1024;
 pub(crate) const MAX_TRAILER_BYTES: usize = 16 << 20;
 pub(crate) const MAX_THREADS: usize = 1 << 16;
-/// Dense page numbers have 28 bits: 1 TiB touched.
-pub(crate) const MAX_PAGES: u64 = 1 << 28;
+/// Dense page numbers have 27 bits: 512 GiB touched.
+pub(crate) const MAX_PAGES: u64 = 1 << 27;
 
 pub(crate) struct ChunkHeader {
     pub thread: u32,

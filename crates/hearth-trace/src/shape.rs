@@ -5,7 +5,6 @@
 //! addresses left out; the trace then names a shape for each block executed.
 
 use crate::event::{ADDRESS_BITS, ADDRESS_MASK, Event, Kind, PAGE_BYTES};
-use crate::format::{CHUNK_EVENTS, MAX_CHUNK_EVENTS};
 
 /// Shape numbers have 16 bits.
 pub(crate) const MAX_SHAPES: usize = 1 << 16;
@@ -24,6 +23,14 @@ pub(crate) struct Slot {
     pub address: u64,
 }
 
+impl Slot {
+    /// The event at the slot's address.
+    #[inline]
+    pub fn event(&self) -> Event {
+        Event::from_bits(self.template | self.address)
+    }
+}
+
 /// A shape: a run of slots, code fetches first.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
@@ -36,6 +43,19 @@ impl Shape {
     pub fn slots(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
         first..first + usize::from(self.fetches) + usize::from(self.accesses)
+    }
+}
+
+/// Writes the definition of a shape: code fetches first, then data references at address 0.
+pub(crate) fn write_definition(events: &[Event], out: &mut Vec<u8>) {
+    let fetches = events.iter().take_while(|event| event.is_fetch()).count();
+    out.push(fetches as u8);
+    out.extend(((events.len() - fetches) as u16).to_le_bytes());
+    for event in events {
+        match event.is_fetch() {
+            true => out.extend(event.bits().to_le_bytes()),
+            false => out.extend(&(event.bits() >> ADDRESS_BITS).to_le_bytes()[..3]),
+        }
     }
 }
 
@@ -52,36 +72,8 @@ impl Dictionary {
         self.slots.clear();
     }
 
-    /// Whether a shape with so many events can still be added.
-    pub fn has_room(&self, events: usize) -> bool {
+    fn has_room(&self, events: usize) -> bool {
         self.shapes.len() < MAX_SHAPES && self.slots.len() + events <= MAX_SLOTS
-    }
-
-    /// Whether the encoder should start a new dictionary before the next buffer of words.
-    pub fn is_nearly_full(&self) -> bool {
-        self.shapes.len() + 256 > MAX_SHAPES || self.slots.len() + MAX_CHUNK_EVENTS - CHUNK_EVENTS > MAX_SLOTS
-    }
-
-    /// Adds a shape and writes its definition; data events must have address 0.
-    pub fn define(&mut self, events: &[Event], definitions: &mut Vec<u8>) -> u16 {
-        let fetches = events.iter().take_while(|event| event.is_fetch()).count();
-        let shape = Shape {
-            first: self.slots.len() as u32,
-            fetches: fetches as u16,
-            accesses: (events.len() - fetches) as u16,
-        };
-        definitions.push(shape.fetches as u8);
-        definitions.extend(shape.accesses.to_le_bytes());
-        for event in events {
-            let bits = event.bits();
-            match event.is_fetch() {
-                true => definitions.extend(bits.to_le_bytes()),
-                false => definitions.extend(&(bits >> ADDRESS_BITS).to_le_bytes()[..3]),
-            }
-            self.slots.push(Slot { template: bits & !ADDRESS_MASK, address: bits & ADDRESS_MASK });
-        }
-        self.shapes.push(shape);
-        (self.shapes.len() - 1) as u16
     }
 
     /// Reads one definition from the front of `bytes`. `pages` bounds the code addresses.

@@ -1,13 +1,12 @@
 //! Encodes what one thread executes.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use crate::chunk::ChunkBuilder;
 use crate::event::{Event, Kind, MAX_INSTRUCTIONS, PAGE_BYTES};
-use crate::format::Counts;
+use crate::format::{CHUNK_EVENTS, Counts, MAX_CHUNK_EVENTS};
 use crate::pages::Pages;
-use crate::shape::{Dictionary, MAX_ACCESSES};
+use crate::shape::{MAX_ACCESSES, MAX_FETCHES, MAX_SHAPES, MAX_SLOTS, write_definition};
 use crate::word::{self, Word};
 
 /// A block with more references is split into several shapes.
@@ -21,29 +20,45 @@ pub(crate) struct Block {
     pub instructions: u32,
 }
 
-/// What the encoder knows of a shape beyond the dictionary.
-struct Known {
-    /// The reference words' upper bits, to recognize the shape; none if it can only be looked up.
-    pattern: Option<(u32, u16)>,
-    writes: u32,
-    instructions: u32,
+/// A shape that has been defined.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Its data references in `places`.
+    first: u32,
+    references: u16,
+    fetches: u16,
+    writes: u16,
+    instructions: u16,
+    /// Each word is one event, so that the shape can be recognized from the words.
+    from_words: bool,
 }
+
+/// A data reference of a shape.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where it went the last time: a dense address.
+    last: u64,
+    /// The upper bits of its word.
+    pattern: u16,
+}
+
+/// In `latest`: the block has not been executed yet.
+const NO_SHAPE: u32 = u32::MAX;
 
 pub(crate) struct ThreadEncoder {
     pub chunk: ChunkBuilder,
     /// Writes and instructions so far, and the events of finished chunks.
     written: Counts,
-    dictionary: Dictionary,
-    known: Vec<Known>,
-    patterns: Vec<u16>,
+    shapes: Vec<Shape>,
+    places: Vec<Place>,
     by_events: HashMap<Box<[Event]>, u16>,
     /// For each block, the shape that it had the last time.
-    latest: Vec<Option<u16>>,
+    latest: Vec<u32>,
     /// The block that executes.
     running: usize,
     /// A block whose references may go on in the thread's next buffer.
     open: Vec<Word>,
-    scratch: Vec<Event>,
+    events: Vec<Event>,
     addresses: Vec<u64>,
 }
 
@@ -52,14 +67,13 @@ impl ThreadEncoder {
         ThreadEncoder {
             chunk: ChunkBuilder::new(),
             written: Counts::default(),
-            dictionary: Dictionary::default(),
-            known: Vec::new(),
-            patterns: Vec::new(),
+            shapes: Vec::new(),
+            places: Vec::new(),
             by_events: HashMap::new(),
             latest: Vec::new(),
             running: usize::MAX,
             open: Vec::new(),
-            scratch: Vec::new(),
+            events: Vec::new(),
             addresses: Vec::new(),
         }
     }
@@ -77,6 +91,7 @@ impl ThreadEncoder {
             self.close(blocks, pages);
         }
         while !self.chunk_is_full() {
+            words = self.repeat(words, pages);
             let (begins, references) = part(words);
             let Some(next) = words.get(begins + references) else {
                 self.open.extend(words);
@@ -105,7 +120,7 @@ impl ThreadEncoder {
 
     /// A chunk ends when it has its events, or when the dictionary must be started afresh.
     pub fn chunk_is_full(&self) -> bool {
-        self.chunk.is_full() || self.dictionary.is_nearly_full()
+        self.chunk.is_full() || self.dictionary_is_nearly_full()
     }
 
     /// Encodes one part of a block: its marker, unless this part continues the block, then
@@ -116,41 +131,46 @@ impl ThreadEncoder {
             self.running = word::block(words[0]);
         }
         let references = &words[usize::from(begins)..];
-        let number = (begins && end.is_none()).then_some(self.running);
-        if let Some(shape) = number.and_then(|number| self.recognize(number, references)) {
-            return self.append(shape, references, pages);
-        }
+        let whole = begins && end.is_none();
         let block = blocks.get(self.running).copied().unwrap_or_default();
         let end = end.unwrap_or(block.instructions);
         self.list_events(begins.then_some(block), references, end, pages);
-        self.append_listed(references, number, pages);
+        self.append_listed(references, whole);
     }
 
-    /// The block's latest shape, if these references have the same one.
-    #[inline]
-    fn recognize(&self, block: usize, references: &[Word]) -> Option<u16> {
-        let shape = (*self.latest.get(block)?)?;
-        let (start, length) = self.known[usize::from(shape)].pattern?;
-        let pattern = &self.patterns[start as usize..][..usize::from(length)];
-        let mut same = references.len() == pattern.len();
-        for (word, expected) in references.iter().zip(pattern) {
-            same &= word::pattern(*word) == *expected && !word::crosses_page(*word);
+    /// Encodes the blocks at the front of `words` that do what they did the last time, but for
+    /// the addresses. Returns the other words. This is where nearly all the time goes.
+    fn repeat<'a>(&mut self, mut words: &'a [Word], pages: &mut Pages) -> &'a [Word] {
+        while let Some((first, rest)) = words.split_first()
+            && word::is_block(*first)
+            && !self.chunk.is_full()
+        {
+            let number = self.latest.get(word::block(*first)).copied().unwrap_or(NO_SHAPE);
+            let Some(shape) = self.shapes.get(number as usize) else { break };
+            let count = usize::from(shape.references);
+            let Some((references, after)) = rest.split_at_checked(count) else { break };
+            let Some(next) = after.first() else { break };
+            let places = &mut self.places[shape.first as usize..][..count];
+            let mut same = shape.from_words && word::is_block(*next);
+            for (word, place) in references.iter().zip(&*places) {
+                same &= word::pattern(*word) == place.pattern && !word::crosses_page(*word);
+            }
+            if !same {
+                break;
+            }
+            self.written.writes += u64::from(shape.writes);
+            self.written.instructions += u64::from(shape.instructions);
+            let addresses = references.iter().map(|word| dense(word::address(*word), pages));
+            let moves = places.iter_mut().zip(addresses).map(|(place, address)| (&mut place.last, address));
+            self.chunk.execute(number as u16, usize::from(shape.fetches), moves);
+            words = after;
         }
-        same.then_some(shape)
+        words
     }
 
-    /// Appends an execution whose references match the shape one to one.
-    #[inline]
-    fn append(&mut self, shape: u16, references: &[Word], pages: &mut Pages) {
-        let (fetches, slots) = self.begin(shape);
-        let slots = &mut self.dictionary.slots[slots];
-        let addresses = references.iter().map(|word| dense(word::address(*word), pages));
-        self.chunk.execute(shape, fetches, slots, addresses);
-    }
-
-    /// Lists the events of an execution in `scratch`, and the data addresses in `addresses`.
+    /// Lists the events of an execution in `events`, and the data addresses in `addresses`.
     fn list_events(&mut self, block: Option<Block>, part: &[Word], end: u32, pages: &mut Pages) {
-        self.scratch.clear();
+        self.events.clear();
         self.addresses.clear();
         let bounded = |from: u32, to: u32| to.saturating_sub(from).min(MAX_INSTRUCTIONS);
         if let Some(block) = block.filter(|block| block.bytes > 0) {
@@ -158,10 +178,10 @@ impl ThreadEncoder {
             let (this_page, next_page) = split(block.address, block.bytes);
             let first_gets = if next_page == 0 { before } else { 0 };
             let address = dense(block.address, pages);
-            self.scratch.push(Event::new(Kind::Fetch, address, this_page.into(), first_gets));
+            self.events.push(Event::new(Kind::Fetch, address, this_page.into(), first_gets));
             if next_page > 0 {
                 let address = dense(block.address + u64::from(this_page), pages);
-                self.scratch.push(Event::new(Kind::Fetch, address, next_page.into(), before));
+                self.events.push(Event::new(Kind::Fetch, address, next_page.into(), before));
             }
         }
         for (i, reference) in part.iter().enumerate() {
@@ -171,67 +191,60 @@ impl ThreadEncoder {
             let address = word::address(*reference);
             let (this_page, next_page) = split(address, word::bytes(*reference));
             let first_gets = if next_page == 0 { instructions } else { 0 };
-            self.scratch.push(Event::new(kind, 0, this_page.into(), first_gets));
+            self.events.push(Event::new(kind, 0, this_page.into(), first_gets));
             self.addresses.push(dense(address, pages));
             if next_page > 0 {
-                self.scratch.push(Event::new(kind, 0, next_page.into(), instructions));
+                self.events.push(Event::new(kind, 0, next_page.into(), instructions));
                 self.addresses.push(dense(address + u64::from(this_page), pages));
             }
         }
     }
 
-    /// Appends the listed execution; `block` is remembered with its shape.
-    fn append_listed(&mut self, part: &[Word], block: Option<usize>, pages: &mut Pages) {
-        let events = std::mem::take(&mut self.scratch);
-        let shape = match self.by_events.get(events.as_slice()) {
-            Some(shape) => *shape,
-            None => self.define(&events, part),
+    /// Appends the listed execution. A `whole` block is recognized by its shape the next time.
+    fn append_listed(&mut self, part: &[Word], whole: bool) {
+        let number = match self.by_events.get(self.events.as_slice()) {
+            Some(number) => *number,
+            None => self.define(part),
         };
-        if let Some(block) = block {
-            if self.latest.len() <= block {
-                self.latest.resize(block + 1, None);
+        if whole {
+            if self.latest.len() <= self.running {
+                self.latest.resize(self.running + 1, NO_SHAPE);
             }
-            self.latest[block] = Some(shape);
+            self.latest[self.running] = number.into();
         }
-        if self.known[usize::from(shape)].pattern.is_some() {
-            self.append(shape, part, pages);
-        } else {
-            self.append_crossing(shape);
-        }
-        self.scratch = events;
+        let shape = self.shapes[usize::from(number)];
+        self.written.writes += u64::from(shape.writes);
+        self.written.instructions += u64::from(shape.instructions);
+        let places = &mut self.places[shape.first as usize..][..self.addresses.len()];
+        let moves = places.iter_mut().zip(&self.addresses).map(|(place, address)| (&mut place.last, *address));
+        self.chunk.execute(number, usize::from(shape.fetches), moves);
     }
 
-    fn append_crossing(&mut self, shape: u16) {
-        let (fetches, slots) = self.begin(shape);
-        let slots = &mut self.dictionary.slots[slots];
-        self.chunk.execute(shape, fetches, slots, self.addresses.iter().copied());
-    }
-
-    /// Counts an execution of a shape. Returns its number of fetches and its data slots.
-    #[inline]
-    fn begin(&mut self, shape: u16) -> (usize, Range<usize>) {
-        let known = &self.known[usize::from(shape)];
-        self.written.writes += u64::from(known.writes);
-        self.written.instructions += u64::from(known.instructions);
-        let shape = self.dictionary.shapes[usize::from(shape)];
-        let fetches = usize::from(shape.fetches);
-        (fetches, shape.slots().start + fetches..shape.slots().end)
-    }
-
-    fn define(&mut self, events: &[Event], part: &[Word]) -> u16 {
+    /// Defines the listed execution as a new shape.
+    fn define(&mut self, part: &[Word]) -> u16 {
         let mut counts = Counts::default();
-        events.iter().for_each(|event| counts.count(*event));
-        let one_to_one = counts.references() == part.len() as u64;
-        let pattern = one_to_one.then_some((self.patterns.len() as u32, part.len() as u16));
-        if one_to_one {
-            self.patterns.extend(part.iter().map(|word| word::pattern(*word)));
-        }
-        let (writes, instructions) = (counts.writes as u32, counts.instructions as u32);
-        self.known.push(Known { pattern, writes, instructions });
-        let shape = self.dictionary.define(events, &mut self.chunk.definitions);
+        self.events.iter().for_each(|event| counts.count(*event));
+        let from_words = self.addresses.len() == part.len();
+        let number = self.shapes.len() as u16;
+        self.shapes.push(Shape {
+            first: self.places.len() as u32,
+            references: counts.references() as u16,
+            fetches: counts.fetches as u16,
+            writes: counts.writes as u16,
+            instructions: counts.instructions as u16,
+            from_words,
+        });
+        let pattern = |i: usize| if from_words { word::pattern(part[i]) } else { 0 };
+        self.places.extend((0..self.addresses.len()).map(|i| Place { last: 0, pattern: pattern(i) }));
+        write_definition(&self.events, &mut self.chunk.definitions);
         self.chunk.new_shapes += 1;
-        self.by_events.insert(events.into(), shape);
-        shape
+        self.by_events.insert(self.events.as_slice().into(), number);
+        number
+    }
+
+    fn dictionary_is_nearly_full(&self) -> bool {
+        let events = self.places.len() + self.shapes.len() * MAX_FETCHES;
+        self.shapes.len() + 256 > MAX_SHAPES || events + MAX_CHUNK_EVENTS - CHUNK_EVENTS > MAX_SLOTS
     }
 
     /// What the thread has done so far.
@@ -249,10 +262,9 @@ impl ThreadEncoder {
         self.written = self.counts();
         let events = self.chunk.events;
         self.chunk.finish(out);
-        if self.dictionary.is_nearly_full() {
-            self.dictionary.clear();
-            self.known.clear();
-            self.patterns.clear();
+        if self.dictionary_is_nearly_full() {
+            self.shapes.clear();
+            self.places.clear();
             self.by_events.clear();
             self.latest.clear();
             self.chunk.new_dictionary = true;

@@ -129,7 +129,7 @@ impl TraceWriter {
             }
         }
         match self.pages.len() > MAX_PAGES {
-            true => Err(invalid("the program touches more than 1 TiB of memory")),
+            true => Err(invalid("the program touches more than 512 GiB of memory")),
             false => Ok(()),
         }
     }
