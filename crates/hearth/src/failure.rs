@@ -1,0 +1,57 @@
+//! How the command ends when it does not end well.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// Why the command ends with another code than 0.
+#[derive(Debug)]
+pub enum Failure {
+    /// The user's input is wrong: exit code 2.
+    Input(anyhow::Error),
+    /// Something did not work: exit code 1.
+    Failed(anyhow::Error),
+    /// Ctrl-C: exit code 130.
+    Interrupted,
+    /// The reader of standard output has gone, which is its right: no message, exit code 0.
+    NoReader,
+}
+
+/// What every command returns.
+pub type Outcome = Result<(), Failure>;
+
+impl Failure {
+    /// Wrong input.
+    pub fn input(error: impl Into<anyhow::Error>) -> Self {
+        Failure::Input(error.into())
+    }
+
+    /// Something that did not work.
+    pub fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Failure::Failed(error.into())
+    }
+
+    /// Says what is wrong on standard error.
+    pub fn report(&self) -> ExitCode {
+        match self {
+            Failure::Input(error) => {
+                complain(format!("{error:#}"));
+                ExitCode::from(2)
+            }
+            Failure::Failed(error) => {
+                complain(format!("{error:#}"));
+                ExitCode::from(1)
+            }
+            Failure::Interrupted => {
+                complain("interrupted");
+                ExitCode::from(130)
+            }
+            Failure::NoReader => ExitCode::SUCCESS,
+        }
+    }
+}
+
+/// Prints an error as clap does.
+pub fn complain(message: impl Display) {
+    let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
+    anstream::eprintln!("{style}error:{style:#} {message}");
+}

@@ -1,0 +1,54 @@
+//! `hearth list`: what comes with Hearth.
+
+use crate::cli::Kind;
+use crate::failure::{Failure, Outcome};
+use crate::{names, output};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// What to list
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let entries = entries(arguments.kind)?;
+    if arguments.json {
+        let list: Vec<_> =
+            entries.iter().map(|(name, text)| json!({ "name": name, "description": text })).collect();
+        return output::print_json(&json!({ key(arguments.kind): list }));
+    }
+    let width = entries.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let lines = entries.iter().map(|(name, text)| format!("{name:width$}  {text}\n"));
+    output::print(&lines.collect::<String>())
+}
+
+fn key(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Machines => "machines",
+        Kind::Policies => "policies",
+        Kind::Workloads => "workloads",
+        Kind::Experiments => "experiments",
+    }
+}
+
+/// Name and description of everything of a kind.
+fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
+    let described = |name: &str| -> Result<String, Failure> {
+        Ok(match kind {
+            Kind::Machines => names::machine(name)?.description,
+            Kind::Policies => names::policies(&[name.to_owned()])?.remove(0).description,
+            Kind::Workloads => hearth_workloads::list()
+                .iter()
+                .find(|workload| workload.name == name)
+                .map_or_else(String::new, |workload| workload.description.to_owned()),
+            Kind::Experiments => String::new(),
+        })
+    };
+    names::known(kind).into_iter().map(|name| Ok((name.to_owned(), described(name)?))).collect()
+}

@@ -1,0 +1,88 @@
+//! From names on the command line to machines, policies and workloads.
+
+use crate::cli::Kind;
+use crate::failure::Failure;
+use anyhow::anyhow;
+use hearth_machine::{Machine, MachineError};
+use hearth_policy::{Policy, PolicyError};
+use hearth_workloads::WorkloadError;
+use std::path::Path;
+
+/// A machine by preset or file.
+pub fn machine(name: &str) -> Result<Machine, Failure> {
+    Machine::load(name).map_err(|error| match error {
+        MachineError::Unreadable(_) if !is_path(name) => unknown(Kind::Machines, name),
+        error => Failure::input(error),
+    })
+}
+
+/// Policies by preset or file, each once.
+pub fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
+    let policies: Vec<Policy> = names.iter().map(|name| policy(name)).collect::<Result<_, _>>()?;
+    for (index, policy) in policies.iter().enumerate() {
+        if policies[..index].iter().any(|other| other.name == policy.name) {
+            let name = &policy.name;
+            return Err(Failure::Input(anyhow!(
+                "--policies has two policies called {name}; leave one out, or give it another `name`"
+            )));
+        }
+    }
+    Ok(policies)
+}
+
+fn policy(name: &str) -> Result<Policy, Failure> {
+    Policy::load(name).map_err(|error| match error {
+        PolicyError::Unreadable(_) if !is_path(name) => unknown(Kind::Policies, name),
+        error => Failure::input(error),
+    })
+}
+
+/// Refuses a mix with an unknown program.
+pub fn check_mix(mix: &str) -> Result<(), Failure> {
+    hearth_workloads::mix(mix).map(drop).map_err(|error| match error {
+        WorkloadError::UnknownProgram { name } if !name.is_empty() => unknown(Kind::Workloads, &name),
+        error => Failure::input(error),
+    })
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains('/') || Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+/// The names of a kind.
+pub fn known(kind: Kind) -> Vec<&'static str> {
+    match kind {
+        Kind::Machines => hearth_machine::presets().iter().map(|preset| preset.0).collect(),
+        Kind::Policies => hearth_policy::presets().iter().map(|preset| preset.0).collect(),
+        Kind::Workloads => hearth_workloads::list().iter().map(|workload| workload.name).collect(),
+        Kind::Experiments => Vec::new(),
+    }
+}
+
+/// The error for a name that is not known: names the nearest one, or all.
+pub fn unknown(kind: Kind, name: &str) -> Failure {
+    let known = known(kind);
+    let near = |known: &&str| strsim::jaro_winkler(name, known);
+    let nearest = known.iter().copied().max_by(|a, b| near(a).total_cmp(&near(b)));
+    let mend = match nearest.filter(|known| near(known) > 0.75) {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => format!("choose from {}{}", known.join(", "), or_file(kind)),
+    };
+    Failure::Input(anyhow!("there is no {} called {name:?}; {mend}", singular(kind)))
+}
+
+fn or_file(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Workloads => ", and join several by +",
+        _ => ", or name a TOML file",
+    }
+}
+
+fn singular(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Machines => "machine",
+        Kind::Policies => "policy",
+        Kind::Workloads => "program",
+        Kind::Experiments => "experiment",
+    }
+}

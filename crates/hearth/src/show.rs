@@ -1,0 +1,88 @@
+//! `hearth show`: one thing that comes with Hearth, in full.
+
+use crate::cli::Kind;
+use crate::failure::Outcome;
+use crate::{names, output};
+use clap::Args;
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// What it is
+    #[arg(value_enum)]
+    kind: ShowKind,
+    /// Its name, as `hearth list` gives it
+    name: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ShowKind {
+    /// As TOML, to be copied and changed
+    #[value(alias = "machines")]
+    Machine,
+    /// As TOML, to be copied and changed
+    #[value(alias = "policies")]
+    Policy,
+    /// A program: what it does, how real it is, where it comes from
+    #[value(alias = "workloads")]
+    Workload,
+    /// As TOML, to be copied and changed
+    #[value(alias = "experiments")]
+    Experiment,
+}
+
+impl ShowKind {
+    fn kind(self) -> Kind {
+        match self {
+            ShowKind::Machine => Kind::Machines,
+            ShowKind::Policy => Kind::Policies,
+            ShowKind::Workload => Kind::Workloads,
+            ShowKind::Experiment => Kind::Experiments,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            ShowKind::Machine => "machine",
+            ShowKind::Policy => "policy",
+            ShowKind::Workload => "workload",
+            ShowKind::Experiment => "experiment",
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let text = text(arguments.kind, &arguments.name);
+    let text = text.ok_or_else(|| names::unknown(arguments.kind.kind(), &arguments.name))?;
+    if arguments.json {
+        let kind = arguments.kind.word();
+        return output::print_json(&json!({ "kind": kind, "name": arguments.name, "text": text }));
+    }
+    output::print(&text)
+}
+
+fn text(kind: ShowKind, name: &str) -> Option<String> {
+    let preset = |presets: &[(&str, &str)]| {
+        let found = presets.iter().find(|(preset, _)| *preset == name);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    match kind {
+        ShowKind::Machine => preset(hearth_machine::presets()),
+        ShowKind::Policy => preset(hearth_policy::presets()),
+        ShowKind::Workload => workload(name),
+        ShowKind::Experiment => None,
+    }
+}
+
+fn workload(name: &str) -> Option<String> {
+    let workload = hearth_workloads::list().iter().find(|workload| workload.name == name)?;
+    let kind = match workload.kind {
+        hearth_workloads::Kind::Real => "real: its references are those that the computation makes",
+        hearth_workloads::Kind::Synthetic => "synthetic: some of its references are drawn at random",
+    };
+    let (description, source) = (workload.description, workload.source);
+    Some(format!("{name}: {description}\nkind: {kind}\nsource: {source}\n"))
+}
