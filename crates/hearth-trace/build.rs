@@ -13,7 +13,9 @@ fn main() {
     match compile.status() {
         Ok(status) if status.success() => {}
         Ok(status) => fail(&format!("{compile:?} failed ({status})")),
-        Err(error) => fail(&format!("cannot run the C compiler ({error}); install one: apt-get install gcc libc6-dev")),
+        Err(error) => {
+            fail(&format!("cannot run the C compiler ({error}); install one: apt-get install gcc libc6-dev"))
+        }
     }
 }
 

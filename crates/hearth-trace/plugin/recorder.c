@@ -50,11 +50,13 @@
 #define GUEST_EXECVEAT 322
 
 struct slot {
-	uint32_t thread;
+	uint32_t thread;	/* in the last slot, which no thread gets: STATUS_CUT_OFF or 0 */
 	uint8_t unused[SLOT_HEADER_BYTES - 4];
 	uint64_t words[SLOT_WORDS];
 } __attribute__((aligned(SLOT_BYTES)));
 _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a slot is exactly SLOT_BYTES long");
+
+#define STATUS_CUT_OFF 1
 
 enum message_kind {
 	MESSAGE_BLOCK = 1,	/* number: block, a: address, b: bytes | instructions << 32 */
@@ -75,6 +77,7 @@ _Static_assert(sizeof(struct message) == 24, "the recorder reads 24-byte message
 PLUGIN_EXPORT int qemu_plugin_version = 1;
 
 static struct slot *slots;
+static long slot_count;
 static int full_pipe = -1, empty_pipe = -1;
 static ino_t full_inode, empty_inode;
 static atomic_bool recording;
@@ -96,6 +99,13 @@ static bool still_ours(int fd, ino_t inode)
 	return fstat(fd, &status) == 0 && status.st_ino == inode && S_ISFIFO(status.st_mode);
 }
 
+/* The pipes are gone: the guest runs on, unrecorded, and the recorder will learn why. */
+static void cut_off(void)
+{
+	atomic_store(&recording, false);
+	slots[slot_count - 1].thread = STATUS_CUT_OFF;
+}
+
 static void send(enum message_kind kind, uint32_t number, uint64_t a, uint64_t b)
 {
 	struct message message = { .kind = kind, .number = number, .a = a, .b = b };
@@ -103,12 +113,12 @@ static void send(enum message_kind kind, uint32_t number, uint64_t a, uint64_t b
 	if (!atomic_load_explicit(&recording, memory_order_relaxed))
 		return;
 	if (!still_ours(full_pipe, full_inode)) {
-		atomic_store(&recording, false);
+		cut_off();
 		return;
 	}
 	while (write(full_pipe, &message, sizeof(message)) < 0) {
 		if (errno != EINTR) {
-			atomic_store(&recording, false);
+			cut_off();
 			return;
 		}
 	}
@@ -119,13 +129,13 @@ static struct slot *empty_slot(uint32_t thread)
 	uint32_t number;
 	ssize_t got;
 
-	if (!atomic_load(&recording) || !still_ours(empty_pipe, empty_inode))
+	if (!atomic_load(&recording))
 		return &scratch;
 	do
-		got = read(empty_pipe, &number, sizeof(number));
+		got = still_ours(empty_pipe, empty_inode) ? read(empty_pipe, &number, sizeof(number)) : 0;
 	while (got < 0 && errno == EINTR);
 	if (got != sizeof(number)) {
-		atomic_store(&recording, false);
+		cut_off();
 		return &scratch;
 	}
 	slots[number].thread = thread;
@@ -316,16 +326,16 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
 				      char **argv)
 {
 	int memory = argument(argc, argv, "memory");
-	long count = argument(argc, argv, "slots");
 
 	(void)info;
+	slot_count = argument(argc, argv, "slots");
 	full_pipe = out_of_the_way(argument(argc, argv, "full"));
 	empty_pipe = out_of_the_way(argument(argc, argv, "empty"));
-	if (!inode_of(full_pipe, &full_inode) || !inode_of(empty_pipe, &empty_inode) || count <= 0) {
+	if (!inode_of(full_pipe, &full_inode) || !inode_of(empty_pipe, &empty_inode) || slot_count <= 0) {
 		fprintf(stderr, "hearth recorder: needs full=FD,empty=FD,memory=FD,slots=N\n");
 		return -1;
 	}
-	if (!map_slots(memory, count * SLOT_BYTES)) {
+	if (!map_slots(memory, slot_count * SLOT_BYTES)) {
 		perror("hearth recorder: cannot map the shared slots");
 		return -1;
 	}

@@ -99,7 +99,9 @@ impl ChunkBuilder {
         let padded = self.references.next_multiple_of(4);
         self.classes.resize(self.classes.len().max(padded), 0);
         self.classes[self.references..padded].fill(0);
-        out.extend(self.classes[..padded].as_chunks().0.iter().map(|[a, b, c, d]| a | b << 2 | c << 4 | d << 6));
+        out.extend(
+            self.classes[..padded].as_chunks().0.iter().map(|[a, b, c, d]| a | b << 2 | c << 4 | d << 6),
+        );
         out.extend(&self.deltas[..self.delta_bytes]);
         (self.new_dictionary, self.new_shapes) = (false, 0);
         (self.events, self.references, self.delta_bytes) = (0, 0, 0);
@@ -197,8 +199,10 @@ fn check_counts(payload: &Payload, dictionary: &Dictionary, events: usize) -> Re
         ));
     }
     let spare = payload.classes.len() * 4 - accesses;
-    let bytes: usize = payload.classes.iter().map(|packed| usize::from(BYTES_OF_FOUR[usize::from(*packed)])).sum();
-    let padding_is_zero = spare == 0 || payload.classes.last().is_none_or(|last| last >> (8 - 2 * spare) == 0);
+    let bytes: usize =
+        payload.classes.iter().map(|packed| usize::from(BYTES_OF_FOUR[usize::from(*packed)])).sum();
+    let padding_is_zero =
+        spare == 0 || payload.classes.last().is_none_or(|last| last >> (8 - 2 * spare) == 0);
     if bytes != payload.deltas.len() || !padding_is_zero {
         return Err(format!("{} bytes of addresses where {bytes} belong", payload.deltas.len()));
     }
@@ -224,7 +228,9 @@ fn replay(
         let (fetched, accessed) = events.split_at_mut(fetches.len());
         match (fetched, fetches) {
             ([event], [slot]) => *event = slot.event(),
-            (fetched, fetches) => fetched.iter_mut().zip(fetches).for_each(|(event, slot)| *event = slot.event()),
+            (fetched, fetches) => {
+                fetched.iter_mut().zip(fetches).for_each(|(event, slot)| *event = slot.event())
+            }
         }
         if accesses.len() <= CLASSES_AT_ONCE {
             addresses.apply(accesses, accessed, &mut bounds);
@@ -299,6 +305,69 @@ impl Bounds {
         match self.ends < PAGE_BYTES {
             true => Ok(()),
             false => Err("a reference crosses the end of its page".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Kind;
+    use crate::shape::write_definition;
+    use proptest::prelude::*;
+
+    const PAGES: u64 = 4;
+
+    /// A payload of 20 blocks of three events each.
+    fn sample() -> (Vec<u8>, usize) {
+        let mut chunk = ChunkBuilder::new();
+        let data = |kind| Event::new(kind, 0, 8, 2);
+        let shape = [Event::new(Kind::Fetch, 0x1010, 16, 1), data(Kind::Read), data(Kind::Write)];
+        write_definition(&shape, &mut chunk.definitions);
+        chunk.new_shapes = 1;
+        let mut last = [0; 2];
+        for i in 0..20u64 {
+            chunk.execute(0, 1, last.iter_mut().zip([0x2000 + 8 * i, 8 * (i * 77 % 256)]));
+        }
+        let (events, mut raw) = (chunk.events, Vec::new());
+        chunk.finish(&mut raw);
+        (raw, events)
+    }
+
+    fn decoded(mut raw: Vec<u8>, events: usize) -> Result<Vec<Event>, String> {
+        let mut out = Vec::new();
+        decode(&mut raw, &mut Dictionary::default(), PAGES, events, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn a_sound_payload_is_decoded() {
+        let (raw, events) = sample();
+        let out = decoded(raw, events).unwrap();
+        assert_eq!(out.len(), 60);
+        assert_eq!(out[0], Event::new(Kind::Fetch, 0x1010, 16, 1));
+        assert_eq!(out[58], Event::new(Kind::Read, 0x2000 + 8 * 19, 8, 2));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn a_payload_with_a_sound_checksum_but_wrong_contents_never_leads_out_of_bounds(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            cut in prop_oneof![3 => Just(0), 1 => 1..10usize],
+            events in prop_oneof![Just(60usize), 0..200usize],
+        ) {
+            let (mut raw, _) = sample();
+            for (at, value) in changes {
+                let at = at.index(raw.len());
+                raw[at] = value;
+            }
+            raw.truncate(raw.len() - cut);
+            if let Ok(out) = decoded(raw, events) {
+                for event in out {
+                    prop_assert!(event.kind_is_known() && u64::from(event.page()) < PAGES);
+                    prop_assert!(event.address() % PAGE_BYTES + u64::from(event.bytes()) <= PAGE_BYTES);
+                }
+            }
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::chunk;
 use crate::error::TraceError;
 use crate::event::{Event, PAGE_BYTES};
 use crate::format::{
-    CHUNK_HEADER_BYTES, ChunkHeader, Counts, END_BYTES, End, FILE_HEADER_BYTES, MAGIC, MAX_PAGES, MAX_THREADS,
-    MAX_TRAILER_BYTES, TraceInfo, VERSION,
+    CHUNK_HEADER_BYTES, ChunkHeader, Counts, END_BYTES, End, FILE_HEADER_BYTES, MAGIC, MAX_PAGES,
+    MAX_THREADS, MAX_TRAILER_BYTES, TraceInfo, VERSION,
 };
 use crate::shape::Dictionary;
 
@@ -68,7 +68,8 @@ impl Trace {
             return Err(TraceError::NoSuchThread { path, thread, last: threads.saturating_sub(1) });
         }
         let decompressor = Decompressor::new();
-        let decompressor = decompressor.map_err(|source| io_error(&self.file.path, "set up zstd for it", source))?;
+        let decompressor =
+            decompressor.map_err(|source| io_error(&self.file.path, "set up zstd for it", source))?;
         Ok(ThreadReader {
             trace: self.clone(),
             thread,
@@ -195,7 +196,10 @@ impl ThreadReader {
         read_at(&file.path, &file.file, &mut bytes, self.offset)?;
         let header = ChunkHeader::parse(&bytes).map_err(corrupt)?;
         if header.sequence != self.sequence {
-            return Err(corrupt(format!("chunk {} is in the place of chunk {}", header.sequence, self.sequence)));
+            return Err(corrupt(format!(
+                "chunk {} is in the place of chunk {}",
+                header.sequence, self.sequence
+            )));
         }
         if header.thread as usize >= file.info.threads.len() {
             return Err(corrupt(format!("it belongs to thread {}, which does not exist", header.thread)));
@@ -206,7 +210,12 @@ impl ThreadReader {
         Ok(header)
     }
 
-    fn read_payload(&mut self, header: &ChunkHeader, begin: u64, out: &mut Vec<Event>) -> Result<(), TraceError> {
+    fn read_payload(
+        &mut self,
+        header: &ChunkHeader,
+        begin: u64,
+        out: &mut Vec<Event>,
+    ) -> Result<(), TraceError> {
         let file = &self.trace.file;
         let corrupt = |what: String| self.trace.corrupt(begin, Some(header.sequence), what);
         self.packed.resize(header.packed_bytes as usize, 0);
@@ -218,7 +227,9 @@ impl ThreadReader {
         let length = self.decompressor.decompress_to_buffer(&self.packed, &mut self.raw[..]);
         match length {
             Ok(length) if length == self.raw.len() => {}
-            Ok(length) => return Err(corrupt(format!("it unpacks to {length} bytes, not {}", self.raw.len()))),
+            Ok(length) => {
+                return Err(corrupt(format!("it unpacks to {length} bytes, not {}", self.raw.len())));
+            }
             Err(error) => return Err(corrupt(format!("it does not unpack ({error})"))),
         }
         let events = header.events as usize;
@@ -286,7 +297,8 @@ fn read_trailer(path: &Path, file: &File, length: u64) -> Result<(u64, TraceInfo
     let corrupt =
         |offset: u64, what: String| TraceError::Corrupt { path: path.to_owned(), offset, chunk: None, what };
     let incomplete = "the trailer is missing: the recording or a copy of the file did not complete";
-    let end_offset = length.checked_sub(END_BYTES as u64).filter(|offset| *offset >= FILE_HEADER_BYTES as u64);
+    let end_offset =
+        length.checked_sub(END_BYTES as u64).filter(|offset| *offset >= FILE_HEADER_BYTES as u64);
     let end_offset = end_offset.ok_or_else(|| truncated(path, length, incomplete))?;
     let mut end = [0; END_BYTES];
     read_at(path, file, &mut end, end_offset)?;

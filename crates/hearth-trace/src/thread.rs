@@ -85,10 +85,7 @@ impl ThreadEncoder {
             let more = words.iter().position(|word| word::is_block(*word)).unwrap_or(words.len());
             self.open.extend(&words[..more]);
             words = &words[more..];
-            if words.is_empty() && self.open.len() <= PART_REFERENCES {
-                return words;
-            }
-            self.close(blocks, pages);
+            self.encode_open(!words.is_empty(), blocks, pages);
         }
         while !self.chunk_is_full() {
             words = self.repeat(words, pages);
@@ -104,18 +101,27 @@ impl ThreadEncoder {
         words
     }
 
-    /// Encodes the block that was left open.
+    /// Encodes the block that was left open: the thread does nothing more.
     pub fn close(&mut self, blocks: &[Block], pages: &mut Pages) {
-        let open = std::mem::take(&mut self.open);
+        self.encode_open(true, blocks, pages);
+    }
+
+    /// Encodes the open block, but for its last part if it has not `ended`.
+    fn encode_open(&mut self, ended: bool, blocks: &[Block], pages: &mut Pages) {
+        let mut open = std::mem::take(&mut self.open);
         let mut words = open.as_slice();
         while !words.is_empty() {
             let (begins, references) = part(words);
             let (now, later) = words.split_at(begins + references);
+            if later.is_empty() && !ended {
+                break;
+            }
             self.execute(now, later.first().map(|word| word::instruction(*word)), blocks, pages);
             words = later;
         }
+        let left = words.len();
+        open.drain(..open.len() - left);
         self.open = open;
-        self.open.clear();
     }
 
     /// A chunk ends when it has its events, or when the dictionary must be started afresh.
@@ -216,7 +222,8 @@ impl ThreadEncoder {
         self.written.writes += u64::from(shape.writes);
         self.written.instructions += u64::from(shape.instructions);
         let places = &mut self.places[shape.first as usize..][..self.addresses.len()];
-        let moves = places.iter_mut().zip(&self.addresses).map(|(place, address)| (&mut place.last, *address));
+        let moves =
+            places.iter_mut().zip(&self.addresses).map(|(place, address)| (&mut place.last, *address));
         self.chunk.execute(number, usize::from(shape.fetches), moves);
     }
 

@@ -202,4 +202,3 @@ impl TraceWriter {
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
-

@@ -71,10 +71,12 @@ impl Control {
             (Some((Stop::Interrupt, _)), ..) => {
                 Some("interrupted: the trace holds what the program did until then".into())
             }
-            (None, Some(signal), _) => {
-                Some(format!("the program was killed by signal {signal}; the trace holds what it did until then"))
+            (None, Some(signal), _) => Some(format!(
+                "the program was killed by signal {signal}; the trace holds what it did until then"
+            )),
+            (None, None, Some(code)) if code != 0 => {
+                Some(format!("the program ended with exit status {code}"))
             }
-            (None, None, Some(code)) if code != 0 => Some(format!("the program ended with exit status {code}")),
             _ => None,
         }
     }

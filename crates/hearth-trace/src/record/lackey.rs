@@ -25,7 +25,8 @@ pub(super) struct Lackey {
 
 impl Lackey {
     pub fn find() -> Result<Self, RecordError> {
-        let path = find_in_path("valgrind").ok_or(RecordError::NoTool { tool: "valgrind", package: "valgrind" })?;
+        let path =
+            find_in_path("valgrind").ok_or(RecordError::NoTool { tool: "valgrind", package: "valgrind" })?;
         let answer = Command::new(&path).arg("--version").stdin(Stdio::null()).output();
         let answer = answer.map_err(RecordError::io(format!("run {}", path.display())))?;
         Ok(Lackey { path, version: String::from_utf8_lossy(&answer.stdout).trim().to_owned() })

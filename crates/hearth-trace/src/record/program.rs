@@ -112,7 +112,9 @@ mod tests {
     fn a_missing_program_is_named() {
         let message = Program::find(&["hearth-no-such-command".into()]).unwrap_err().to_string();
         assert!(message.starts_with("hearth-no-such-command: command not found"), "{message}");
-        assert!(Program::find(&["/no/such/file".into()]).unwrap_err().to_string().contains("command not found"));
+        assert!(
+            Program::find(&["/no/such/file".into()]).unwrap_err().to_string().contains("command not found")
+        );
         assert!(Program::find(&["/usr".into()]).unwrap_err().to_string().contains("directory"));
         assert!(Program::find(&[]).is_err());
     }

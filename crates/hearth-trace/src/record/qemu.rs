@@ -32,6 +32,9 @@ const SLOT_HEADER_BYTES: usize = 64;
 const _: () = assert!(SLOT_BYTES == SLOT_HEADER_BYTES + 8 * BUFFER_WORDS);
 /// Slots in the shared memory, which takes real memory only for those handed out.
 const MAX_SLOTS: usize = 4096;
+/// The last slot is for the plugin to say what became of it.
+const STATUS_SLOT: usize = MAX_SLOTS - 1;
+const STATUS_CUT_OFF: u32 = 1;
 /// Slots that let the program run ahead of the recorder, and more for each thread.
 const FIRST_SLOTS: usize = 16;
 const SLOTS_PER_THREAD: usize = 2;
@@ -74,9 +77,8 @@ impl Qemu {
         command.arg(format!("file={plugin},memory={memory},full={full},empty={empty},slots={MAX_SLOTS}"));
         command.args(["-cpu", PROCESSOR, "-seed", "1", "-0"]).arg(&program.name);
         command.arg(&program.path).args(&program.arguments);
-        let inherit = move || {
-            guest.iter().try_for_each(|descriptor| Ok(fcntl_setfd(descriptor, FdFlags::empty())?))
-        };
+        let inherit =
+            move || guest.iter().try_for_each(|descriptor| Ok(fcntl_setfd(descriptor, FdFlags::empty())?));
         // SAFETY: between fork and exec, the closure does nothing but system calls.
         unsafe { command.pre_exec(inherit) };
         command.spawn()
@@ -94,8 +96,10 @@ impl Recorder for Qemu {
         writer: &mut TraceWriter,
         control: &mut Control,
     ) -> Result<(ExitStatus, Vec<String>), RecordError> {
-        let plugin = write_plugin().map_err(RecordError::io("write the plugin to a temporary file (set TMPDIR)"))?;
-        let (mut channel, guest) = Channel::new().map_err(RecordError::io("set up shared memory and pipes"))?;
+        let plugin =
+            write_plugin().map_err(RecordError::io("write the plugin to a temporary file (set TMPDIR)"))?;
+        let (mut channel, guest) =
+            Channel::new().map_err(RecordError::io("set up shared memory and pipes"))?;
         let child = self.start(program, &plugin, guest);
         let mut child = child.map_err(RecordError::io(format!("start {}", self.path.display())))?;
         let received = channel.receive(&child, writer, control);
@@ -107,9 +111,16 @@ impl Recorder for Qemu {
         if !channel.began {
             return Err(RecordError::ToolFailed { tool: "qemu-x86_64", status });
         }
-        let replaced = "the program replaced itself (execve), and the recording ended there: \
-                        record the program that it became";
-        Ok((status, channel.replaced.then(|| replaced.to_owned()).into_iter().collect()))
+        let mut notes = Vec::new();
+        if channel.replaced {
+            notes.push(
+                "the program replaced itself (execve), and the recording ended there: record what it became",
+            );
+        } else if channel.was_cut_off().map_err(RecordError::io("read the shared memory"))? {
+            notes
+                .push("the program closed descriptors that it had not opened, and the recording ended there");
+        }
+        Ok((status, notes.into_iter().map(String::from).collect()))
     }
 }
 
@@ -159,11 +170,19 @@ impl Channel {
 
     /// Gives the plugin slots that it has not had yet.
     fn hand_out(&mut self, more: usize) -> io::Result<()> {
-        for number in self.slots..(self.slots + more).min(MAX_SLOTS) {
-            self.empty.write_all(&(number as u32).to_ne_bytes())?;
+        for number in self.slots..(self.slots + more).min(STATUS_SLOT) {
+            self.give(number as u32)?;
             self.slots = number + 1;
         }
         Ok(())
+    }
+
+    /// Gives the plugin an empty slot. A program that has just ended needs none.
+    fn give(&mut self, slot: u32) -> io::Result<()> {
+        match self.empty.write_all(&slot.to_ne_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            done => done,
+        }
     }
 
     /// Handles messages until the program has ended, or has replaced itself.
@@ -205,12 +224,16 @@ impl Channel {
         match word_at(message, 0) {
             MESSAGE_BLOCK => {
                 self.began = true;
-                let block = Block { address: long(8), bytes: word_at(message, 16), instructions: word_at(message, 20) };
+                let block = Block {
+                    address: long(8),
+                    bytes: word_at(message, 16),
+                    instructions: word_at(message, 20),
+                };
                 writer.define_numbered(number, block)
             }
             MESSAGE_FULL => {
                 self.take_slot(number as usize, Some(long(8) as usize), writer, control.is_stopping())?;
-                self.empty.write_all(&number.to_ne_bytes())
+                self.give(number)
             }
             MESSAGE_THREAD => {
                 writer.begin_thread(number)?;
@@ -248,6 +271,12 @@ impl Channel {
             writer.feed(word_at(&self.slot, 0), &all[..words.min(BUFFER_WORDS)])?;
         }
         self.memory.write_all_at(&[0; 8], offset + SLOT_HEADER_BYTES as u64)
+    }
+
+    /// Whether the plugin lost its pipes before the program ended.
+    fn was_cut_off(&mut self) -> io::Result<bool> {
+        self.memory.read_exact_at(&mut self.slot, (STATUS_SLOT * SLOT_BYTES) as u64)?;
+        Ok(word_at(&self.slot, 0) == STATUS_CUT_OFF)
     }
 
     /// Takes what threads had written into slots that they could not hand over any more.
