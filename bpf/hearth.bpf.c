@@ -109,7 +109,6 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	queue = is_attached() ? tc->home : tc->last_cpu >= 0 ? tc->last_cpu : scx_bpf_task_cpu(p);
 	tc->yielded = false;
-	usage_wake(tc);
 	queue_insert(p, tc, queue, slice(), enq_flags);
 	idle = idle_cpu(p, tc);
 	if (idle >= 0)
@@ -236,6 +235,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
 
 	queue_renew(cpu);
+	if (runnable)
+		usage_update(tc, scx_bpf_now());
 	if (runnable && !tc->yielded)
 		consider(&best, KEEP, rank_of_task(prev, tc, cpu, 0), cpu);
 	if (is_complex())

@@ -9,8 +9,8 @@
  *          time). A task that blocks before the tick is not charged, and
  *          comes first when it wakes.
  *   fair   virtual time: charged exactly, over weight, never forgotten. A task
- *          that slept is moved up to one quantum behind the clock, so that
- *          sleep is not saved.
+ *          that slept is moved up to no further behind the clock than a task
+ *          that did not may be, so that sleep is not saved.
  *
  * Halving is lazy: a global epoch counts the decays, each task knows the epoch
  * of its usage. Tasks in a queue keep their order (halving keeps it); only
@@ -23,7 +23,7 @@
 /* unix: decays so far, and when the next one is due. */
 u64 epoch;
 static u64 next_decay;
-/* fair: the virtual clock, the greatest usage that has run. */
+/* fair: the virtual clock, the greatest usage so far. */
 static u64 clock_usage;
 
 static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
@@ -45,9 +45,21 @@ static __always_inline void usage_charge(struct task_ctx *tc, u64 ns)
 	tc->usage = usage_of(tc) + (ns * tc->inverse_weight >> 16);
 }
 
+/* fair: charges a running task up to now. */
+static __always_inline void usage_update(struct task_ctx *tc, u64 now)
+{
+	if (policy.discipline != HEARTH_FAIR)
+		return;
+	usage_charge(tc, now - tc->started_at);
+	tc->started_at = now;
+	if (tc->usage > clock_usage)
+		clock_usage = tc->usage;
+}
+
 /* unix: the timer interrupts a running task. */
 static __always_inline void usage_tick(struct task_ctx *tc, u64 now)
 {
+	usage_update(tc, now);
 	if (policy.discipline != HEARTH_UNIX)
 		return;
 	if (now >= next_decay) {
@@ -61,23 +73,23 @@ static __always_inline void usage_tick(struct task_ctx *tc, u64 now)
 static __always_inline void usage_start(struct task_ctx *tc, u64 now)
 {
 	tc->started_at = now;
-	if (policy.discipline == HEARTH_FAIR && tc->usage > clock_usage)
-		clock_usage = tc->usage;
 }
 
 static __always_inline void usage_stop(struct task_ctx *tc, u64 now)
 {
+	usage_update(tc, now);
 	tc->stopped_at = now;
-	if (policy.discipline == HEARTH_FAIR)
-		usage_charge(tc, now - tc->started_at);
 }
 
-/* fair: a task comes back, or comes new. */
+/* fair: a task comes back from sleep. Being behind by its credits and a quantum
+ * is what may happen to any task that never sleeps; more is forgotten. */
 static __always_inline void usage_wake(struct task_ctx *tc)
 {
-	if (policy.discipline == HEARTH_FAIR &&
-	    tc->usage + policy.quantum_ns < clock_usage)
-		tc->usage = clock_usage - policy.quantum_ns;
+	u64 lag = policy.quantum_ns + policy.time_ns + policy.processor_ns + policy.llc_ns +
+		  policy.node_ns;
+
+	if (policy.discipline == HEARTH_FAIR && tc->usage + lag < clock_usage)
+		tc->usage = clock_usage - lag;
 }
 
 #endif

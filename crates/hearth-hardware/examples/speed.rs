@@ -6,7 +6,6 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::time::Instant;
 
-
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let references: usize = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(20_000_000);

@@ -39,7 +39,7 @@ struct Holders {
     cpus: u64,
     /// Domains whose last level has it, as bits.
     domains: u64,
-    /// Whether it has ever been fetched as code.
+    /// Whether it has ever been fetched as code through a cache for both.
     code: bool,
 }
 
@@ -151,6 +151,7 @@ impl Caches {
         if l1i.touch(line).is_some() {
             return Served::L1;
         }
+        self.holders[line as usize].code |= self.llc_fetches;
         let (_, served) = self.second_level(port, pages, line, false, true);
         if let Some(victim) = self.private[cpu].l1i.insert(line, 0) {
             self.leave_l1i(port, line_of(victim));
@@ -161,10 +162,13 @@ impl Caches {
         served
     }
 
-    /// A line has left one of the two first-level caches, and there is no second level.
+    /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
     fn forget_holder(&mut self, cpu: usize, line: u32) {
         let private = &mut self.private[cpu];
-        if private.l1d.peek(line).is_none() && private.l1i.peek(line).is_none() {
+        let held = private.l1d.peek(line).is_some()
+            || private.l2.as_mut().is_some_and(|l2| l2.peek(line).is_some())
+            || self.holders[line as usize].code && private.l1i.peek(line).is_some();
+        if !held {
             self.holders[line as usize].cpus &= !(1 << cpu);
         }
     }
@@ -227,11 +231,11 @@ impl Caches {
 
     fn leave_l2(&mut self, cpu: usize, pages: &Pages, victim: Entry) {
         let line = line_of(victim);
-        let dirty = (victim | self.drop_l1(cpu, pages, line)) & DIRTY;
+        let dirty = (victim | self.drop_l1(cpu, pages, line, self.l2_fetches)) & DIRTY;
         if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
             *outer |= dirty;
         }
-        self.holders[line as usize].cpus &= !(1 << cpu);
+        self.forget_holder(cpu, line);
     }
 
     /// A miss of all private levels. Returns the entry's flags for them.
@@ -270,7 +274,6 @@ impl Caches {
             }
         };
         let holders = &mut self.holders[line as usize];
-        holders.code |= code;
         holders.cpus |= me;
         holders.domains |= mine;
         let alone = holders.cpus == me && holders.domains == mine;
@@ -310,15 +313,15 @@ impl Caches {
         Some(line)
     }
 
-    /// Takes a line out of a CPU's first level; returns its flags.
-    fn drop_l1(&mut self, cpu: usize, pages: &Pages, line: u32) -> Entry {
+    /// Takes a line out of a CPU's first level, of the instruction cache too if `code`; returns its flags.
+    fn drop_l1(&mut self, cpu: usize, pages: &Pages, line: u32, code: bool) -> Entry {
         let virtual_line = pages.virtual_line(line);
         let (private, port) = (&mut self.private[cpu], &self.ports[cpu]);
         let flags = private.l1d.remove(line);
         if flags.is_some() {
             port.forget_data(virtual_line);
         }
-        if self.holders[line as usize].code && private.l1i.remove(line).is_some() {
+        if code && self.holders[line as usize].code && private.l1i.remove(line).is_some() {
             port.forget_code(virtual_line);
         }
         flags.unwrap_or(0)
@@ -326,7 +329,7 @@ impl Caches {
 
     fn drop_private(&mut self, cpu: usize, pages: &Pages, line: u32) -> Entry {
         let l2 = self.private[cpu].l2.as_mut().and_then(|l2| l2.remove(line));
-        self.drop_l1(cpu, pages, line) | l2.unwrap_or(0)
+        self.drop_l1(cpu, pages, line, true) | l2.unwrap_or(0)
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.

@@ -2,7 +2,6 @@
 
 use hearth_machine::located::{self, LocatedError, UnreadableError};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use thiserror::Error;
 
 /// A paper's worth of runs and claims, read from `experiments/*.toml`.

@@ -36,7 +36,6 @@ pub enum PolicyName {
 
 /// [`Flush`], in an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "as in Flush")]
 pub enum FlushName {
     Never,
     EachInterval,

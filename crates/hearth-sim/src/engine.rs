@@ -30,6 +30,9 @@ pub struct Options {
     pub flush: Flush,
     /// Whether to keep what ran where.
     pub timeline: bool,
+    /// Whether to check after every step that no task is lost or run twice and no CPU idles beside
+    /// work. Slow: for tests.
+    pub audit: bool,
     /// Time between two samples of CPU time.
     pub sample_ns: u64,
     /// Give up after this much simulated time.
@@ -43,6 +46,7 @@ impl Default for Options {
             window_cycles: 1000,
             flush: Flush::Never,
             timeline: false,
+            audit: false,
             sample_ns: 200_000_000,
             time_limit_ns: 3_600_000_000_000,
         }
@@ -65,6 +69,14 @@ pub enum SimError {
         reason: String,
         /// Simulated time.
         at_ms: u64,
+    },
+    /// The audit found a defect of the scheduler.
+    #[error("at {at_ns} ns: {reason}")]
+    Audit {
+        /// What is wrong.
+        reason: String,
+        /// Simulated time.
+        at_ns: u64,
     },
     /// No task can ever run again.
     #[error("all {tasks} remaining tasks wait for each other at {at_ms} ms: {names}")]
@@ -105,6 +117,8 @@ pub struct Simulation {
     time_limit_ps: u64,
     io: Io,
     alive: usize,
+    /// Whether to audit, and then whether tasks are attached.
+    audit: Option<bool>,
     stop: Option<&'static AtomicBool>,
 }
 
@@ -153,6 +167,7 @@ impl Simulation {
             time_limit_ps: options.time_limit_ns.saturating_mul(1000),
             io,
             alive: 0,
+            audit: options.audit.then_some(policy.attached),
             stop: None,
         })
     }
@@ -229,6 +244,9 @@ impl Simulation {
                 let idle = behind.is_none();
                 self.deliver(idle, watchdog_ps)?;
             }
+        }
+        if let Some(reason) = self.audit.and_then(|attached| self.kernel.audit(attached)) {
+            return Err(SimError::Audit { reason, at_ns: self.latest_ps() / 1000 });
         }
         match self.kernel.failure() {
             Some(reason) => Err(SimError::Scheduler { reason, at_ms: self.latest_ps() / 1_000_000_000 }),

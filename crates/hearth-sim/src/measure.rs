@@ -131,7 +131,7 @@ pub struct Tally {
     pub wake_wait_ns: u64,
     /// Events of the memory system.
     pub counters: Counters,
-    /// Dispatch intervals by why they ended, in the order of [`End::ALL`].
+    /// Dispatch intervals of 1 ms or more by why they ended, in the order of [`End::ALL`].
     pub ends: [u64; 6],
     /// Dispatch intervals of 1 ms or more.
     pub intervals: Stretches,
@@ -173,8 +173,8 @@ impl Tally {
     pub(crate) fn interval(&mut self, ns: u64, counters: Counters, end: End) {
         self.cpu_ns += ns;
         self.counters += counters;
-        self.ends[end as usize] += 1;
         if ns >= SHORTEST_NS {
+            self.ends[end as usize] += 1;
             self.intervals.add(ns, counters.misses());
             self.interval_lengths.add(ns);
         }

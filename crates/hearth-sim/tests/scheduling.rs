@@ -1,19 +1,27 @@
 //! The scheduler on the simulated machine, with programs whose schedule is known.
 
+use hearth_hardware::Placement;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use hearth_sim::{Application, Options, RunResult, Simulation};
+use hearth_sim::sync::Semaphore;
+use hearth_sim::{Application, Options, RunResult, SimError, Simulation};
+
+const TICK_MS: f64 = 10.0;
 
 fn machine() -> Machine {
     Machine::load("sgi-4d340").unwrap()
 }
 
-/// Two applications of `tasks` spinning tasks each.
-fn spin(policy: &Policy, tasks: usize, seconds: u64) -> RunResult {
-    let mut simulation = Simulation::new(&machine(), policy, &Options::default()).unwrap();
+fn simulation(policy: &Policy, options: &Options) -> Simulation {
+    Simulation::new(&machine(), policy, options).unwrap()
+}
+
+/// Eight tasks that compute for `seconds` each, in two applications.
+fn spin(policy: &Policy, seconds: u64) -> RunResult {
+    let mut simulation = simulation(policy, &Options::default());
     for name in ["a", "b"] {
         let mut application = Application::new(name);
-        for task in 0..tasks {
+        for task in 0..4 {
             application.task(&format!("{name}{task}"), move |cpu| {
                 (0..seconds * 33_000).for_each(|_| cpu.compute(1000));
             });
@@ -23,23 +31,186 @@ fn spin(policy: &Policy, tasks: usize, seconds: u64) -> RunResult {
     simulation.run().unwrap()
 }
 
+fn without_decay(policy: Policy) -> Policy {
+    Policy { decay_ns: 1 << 62, ..policy }
+}
+
 #[test]
 fn spinning_tasks_share_the_machine_and_leave_no_cpu_idle() {
     for policy in ["standard", "light", "heavy", "complex", "fair"] {
-        let policy = Policy::load(policy).unwrap();
-        let result = spin(&policy, 4, 3);
-        println!("{} {:?}", policy.name, result.total);
-        assert!(result.idle_share < 0.05, "{}: idle {}", policy.name, result.idle_share);
+        let result = spin(&Policy::load(policy).unwrap(), 3);
+        assert!(result.idle_share < 0.05, "{policy}: idle {}", result.idle_share);
         let ideal_ns = 2 * 3_000_000_000;
-        assert!(result.elapsed_ns < ideal_ns * 106 / 100, "{}: {} ns", policy.name, result.elapsed_ns);
+        assert!(result.elapsed_ns < ideal_ns * 106 / 100, "{policy}: {} ns", result.elapsed_ns);
     }
 }
 
 #[test]
-fn the_effective_slice_is_forty_a_t_milliseconds() {
+fn the_time_credit_is_half_the_effective_slice() {
     for points in [3, 6, 12, 16] {
-        let result = spin(&Policy::affinity(points, points), 4, 20);
-        let mean_ms = result.total.slices.mean_ms();
-        println!("a_t {points}: {mean_ms:.1} ms");
+        let mean_ms = spin(&without_decay(Policy::affinity(points, points)), 20).total.slices.mean_ms();
+        let law_ms = 40.0 * f64::from(points);
+        assert!((mean_ms / law_ms - 1.0).abs() < 0.15, "a_t {points}: {mean_ms} ms, law {law_ms} ms");
     }
+}
+
+#[test]
+fn a_task_moves_only_when_it_has_had_less_by_the_processor_credit() {
+    for points in [3, 6, 12] {
+        let policy = without_decay(Policy::affinity(0, points));
+        let mut simulation = simulation(&policy, &Options::default());
+        for task in 0..5 {
+            let mut application = Application::new(&format!("task{task}"));
+            application.task("spin", |cpu| (0..660_000).for_each(|_| cpu.compute(1000)));
+            simulation.add(application);
+        }
+        let moves = simulation.run().unwrap().total.displacements;
+        assert!(moves.count > 0, "a_p {points}: five tasks on four CPUs must move");
+        let lack_ms = moves.least_ns().unwrap() as f64 / 1e6;
+        assert!(lack_ms > 20.0 * f64::from(points) - TICK_MS, "a_p {points}: moved for {lack_ms} ms");
+    }
+}
+
+#[test]
+fn an_attached_task_never_moves() {
+    let result = spin(&Policy::load("attached").unwrap(), 2);
+    assert_eq!(result.total.cpu_moves, 0);
+}
+
+#[test]
+fn a_task_that_yields_lets_another_run() {
+    let policy = Policy::load("heavy").unwrap();
+    let mut simulation = simulation(&policy, &Options::default());
+    let turns = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    for task in 0..8 {
+        let turns = std::rc::Rc::clone(&turns);
+        let mut application = Application::new(&format!("task{task}"));
+        application.task("yields", move |cpu| {
+            for _ in 0..50 {
+                turns.borrow_mut().push((cpu.number(), task));
+                cpu.compute(1000);
+                cpu.yield_now();
+            }
+        });
+        simulation.add(application);
+    }
+    simulation.run().unwrap();
+    let turns = turns.borrow();
+    for cpu in 0..4 {
+        let order: Vec<usize> = turns.iter().filter(|turn| turn.0 == cpu).map(|turn| turn.1).collect();
+        let repeats = order.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        assert!(repeats * 10 < order.len(), "CPU {cpu}: {repeats} of {} turns were repeats", order.len());
+    }
+}
+
+#[test]
+fn a_wake_up_that_comes_first_is_not_lost() {
+    let mut simulation = simulation(&Policy::load("standard").unwrap(), &Options::default());
+    let (full, empty) = (Semaphore::new(0), Semaphore::new(1));
+    let mut application = Application::new("ping-pong");
+    let (mine, other) = (full.clone(), empty.clone());
+    application.task("producer", move |cpu| {
+        for _ in 0..1000 {
+            other.wait(cpu);
+            mine.post(cpu);
+        }
+    });
+    application.task("consumer", move |cpu| {
+        for _ in 0..1000 {
+            full.wait(cpu);
+            empty.post(cpu);
+        }
+    });
+    simulation.add(application);
+    let result = simulation.run().unwrap();
+    assert!(result.total.wakeups > 0);
+}
+
+#[test]
+fn tasks_that_wait_for_each_other_are_reported() {
+    let mut simulation = simulation(&Policy::load("light").unwrap(), &Options::default());
+    let mut application = Application::new("stuck");
+    let semaphore = Semaphore::new(0);
+    application.task("waiter", move |cpu| semaphore.wait(cpu));
+    simulation.add(application);
+    let error = simulation.run().unwrap_err();
+    assert!(matches!(error, SimError::Deadlock { tasks: 1, .. }), "{error}");
+}
+
+#[test]
+fn a_runnable_task_that_does_not_run_for_ten_seconds_is_a_stall() {
+    let endless = Policy { quantum_ns: 60_000_000_000, ..Policy::affinity(0, 0) };
+    let mut simulation = simulation(&endless, &Options::default());
+    let mut application = Application::new("hogs");
+    for task in 0..5 {
+        application.task(&format!("hog{task}"), |cpu| (0..660_000).for_each(|_| cpu.compute(1000)));
+    }
+    simulation.add(application);
+    let error = simulation.run().unwrap_err().to_string();
+    assert!(error.contains("runnable task stall (hog4[4] failed to run for"), "{error}");
+}
+
+/// Tasks that share some lines and keep others to themselves, one for each CPU: what differs is the
+/// memory system alone, not who runs when.
+fn sharing(window_cycles: u64) -> RunResult {
+    let options = Options { window_cycles, ..Options::default() };
+    let mut simulation = simulation(&Policy::load("standard").unwrap(), &options);
+    let memory = simulation.memory();
+    let shared = memory.array::<u64>(512, Placement::FirstTouch);
+    let mut application = Application::new("sharing");
+    for task in 0..4usize {
+        let shared = shared.clone();
+        let private = memory.array::<u64>(8192, Placement::FirstTouch);
+        application.task(&format!("task{task}"), move |cpu| {
+            for round in 0..60_000usize {
+                let value = private.get(cpu, round * 7 % 8192);
+                private.set(cpu, round * 13 % 8192, value + 1);
+                if round % 64 == 0 {
+                    let index = (round / 64 * 5 + task) % 512;
+                    let value = shared.get(cpu, index);
+                    shared.set(cpu, index, value + 1);
+                }
+                cpu.compute(10);
+            }
+        });
+    }
+    simulation.add(application);
+    simulation.run().unwrap()
+}
+
+#[test]
+fn the_window_changes_results_by_less_than_two_percent() {
+    let results = [100, 1000, 4000].map(sharing);
+    for other in &results[1..] {
+        let time = other.mean_execution_ns as f64 / results[0].mean_execution_ns as f64;
+        let misses = other.total.counters.misses() as f64 / results[0].total.counters.misses() as f64;
+        assert!((time - 1.0).abs() < 0.02, "time {time}");
+        assert!((misses - 1.0).abs() < 0.02, "misses {misses}");
+    }
+}
+
+#[test]
+fn every_statistic_of_a_dispatch_moves() {
+    let mut simulation = simulation(&Policy::load("light").unwrap(), &Options::default());
+    let mut application = Application::new("mixed");
+    for task in 0..9usize {
+        application.task(&format!("task{task}"), move |cpu| {
+            for _ in 0..40 {
+                cpu.compute(if task < 5 { 3_000_000 } else { 30_000 });
+                if task >= 5 {
+                    cpu.io(1000);
+                }
+            }
+        });
+    }
+    simulation.add(application);
+    let result = simulation.run().unwrap();
+    let sum = |field: fn(&hearth_sim::DispatchStats) -> u64| result.dispatches.iter().map(field).sum::<u64>();
+    assert!(sum(|stats| stats.kept) > 0, "kept");
+    assert!(sum(|stats| stats.own) > 0, "own");
+    assert!(sum(|stats| stats.foreign) > 0, "foreign");
+    assert!(sum(|stats| stats.direct) > 0, "direct");
+    assert!(sum(|stats| stats.preempted) > 0, "preempted");
+    assert!(sum(|stats| stats.idle) > 0, "idle");
+    assert!(result.total.counters.causes.iter().sum::<u64>() == result.total.counters.misses());
 }

@@ -17,8 +17,6 @@ pub(crate) enum Entry {
 
 const ENTRIES: [Entry; 6] =
     [Entry::Switch, Entry::Tick, Entry::SystemCall, Entry::Interrupt, Entry::PageFault, Entry::Fork];
-/// Bytes of kernel data for each task, and for each CPU.
-const DATA_BYTES: u64 = 4096;
 /// A reference touches this much.
 const WORD_BYTES: u64 = 8;
 
@@ -27,6 +25,7 @@ pub(crate) struct Costs {
     paths: [(Path, Address); 6],
     shared: Address,
     cpus: Vec<Address>,
+    task_bytes: u64,
     line_bytes: u64,
     page_bytes: u64,
 }
@@ -49,11 +48,16 @@ impl Costs {
             text += u64::from(path(entry).code_bytes);
             (path(entry), base)
         });
-        let data = || memory.segment(DATA_BYTES, Placement::FirstTouch).base;
+        let most = |bytes: fn(&Path) -> u32| {
+            paths.iter().map(|(path, _)| u64::from(bytes(path))).max().unwrap_or_default()
+        };
+        let data = |bytes: u64| memory.segment(bytes, Placement::FirstTouch).base;
+        let cpu_bytes = most(|path| path.cpu_bytes);
         Self {
+            shared: data(most(|path| path.shared_bytes)),
+            cpus: (0..machine.cpus()).map(|_| data(cpu_bytes)).collect(),
+            task_bytes: most(|path| path.task_bytes),
             paths,
-            shared: data(),
-            cpus: (0..machine.cpus()).map(|_| data()).collect(),
             line_bytes: machine.line_bytes,
             page_bytes: machine.page_bytes,
         }
@@ -61,7 +65,7 @@ impl Costs {
 
     /// Kernel memory for a new task.
     pub(crate) fn task_data(&self, memory: &Memory) -> Address {
-        memory.segment(DATA_BYTES, Placement::FirstTouch).base
+        memory.segment(self.task_bytes, Placement::FirstTouch).base
     }
 
     /// A CPU goes through a path, on behalf of a task if there is one.

@@ -278,4 +278,31 @@ impl Kernel {
             format!("runnable task stall ({name}[{pid}] failed to run for {waited:.3}s{lost})")
         })
     }
+
+    /// What no kernel may do, if it has been done: lose a task, run it twice, or (unless tasks are
+    /// attached) leave a CPU idle beside a task that may run there.
+    pub(crate) fn audit(&self, attached: bool) -> Option<String> {
+        let mut waiting = 0;
+        for task in &self.tasks {
+            let (name, pid) = (task.sched.name(), task.sched.pid);
+            let running = self.cpus.iter().filter(|cpu| cpu.current == Some(pid as TaskId)).count();
+            let queued = self.scx.is_waiting(pid);
+            let right = match task.state {
+                State::Running => running == 1 && !queued,
+                State::Waiting => running == 0 && queued,
+                State::Blocked | State::Dead => running == 0 && !queued,
+            };
+            if !right {
+                let state = task.state;
+                return Some(format!("{name}[{pid}] is {state:?}, runs on {running} CPUs, queued: {queued}"));
+            }
+            waiting += usize::from(task.state == State::Waiting);
+        }
+        // A CPU that was idle and has been told to look is as good as running.
+        let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
+        let idle = (0..self.cpus.len()).find(|&cpu| !self.is_active(cpu));
+        idle.filter(|_| !attached && waiting > coming).map(|cpu| {
+            format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
+        })
+    }
 }

@@ -1,0 +1,122 @@
+//! The fast memory system agrees with the naive one on every hit, miss, eviction and write-back.
+
+mod naive;
+
+use hearth_hardware::{Access, Hardware, Mode, Placement};
+use hearth_machine::{Cache, Holds, Machine};
+use naive::{Counts, Naive};
+use proptest::prelude::*;
+
+const LINE_BYTES: u64 = 16;
+/// Pages are larger than any cache here, so that addresses and frames select the same sets.
+const PAGE_BYTES: u64 = 4096;
+
+#[derive(Clone, Debug)]
+struct Shape {
+    cpus: usize,
+    shared_by: usize,
+    l1: (u64, u32),
+    l2: Option<(u64, u32, Holds)>,
+    llc: (u64, u32, Holds),
+}
+
+fn sets_and_ways() -> impl Strategy<Value = (u64, u32)> {
+    (0..3u32, prop::sample::select(vec![1u32, 2, 3, 4, 8])).prop_map(|(log, ways)| (1u64 << log, ways))
+}
+
+fn holds() -> impl Strategy<Value = Holds> {
+    prop::sample::select(vec![Holds::Data, Holds::Both])
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let levels = (sets_and_ways(), prop::option::of((sets_and_ways(), holds())), (sets_and_ways(), holds()));
+    (prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]), levels).prop_map(
+        |((cpus, shared_by), (l1, l2, (llc, llc_holds)))| Shape {
+            cpus,
+            shared_by,
+            l1,
+            l2: l2.map(|((sets, ways), holds)| {
+                (sets, ways, if llc_holds == Holds::Data { Holds::Data } else { holds })
+            }),
+            llc: (llc.0 * 4, llc.1, llc_holds),
+        },
+    )
+}
+
+fn machine(shape: &Shape) -> Machine {
+    let cache = |name: &str, holds, (sets, ways): (u64, u32), shared_by, latency_cycles| Cache {
+        name: name.into(),
+        holds,
+        size_bytes: sets * u64::from(ways) * LINE_BYTES,
+        ways,
+        shared_by,
+        latency_cycles,
+    };
+    let mut caches =
+        vec![cache("L1i", Holds::Instructions, shape.l1, 1, 1), cache("L1d", Holds::Data, shape.l1, 1, 1)];
+    caches.extend(shape.l2.map(|(sets, ways, holds)| cache("L2", holds, (sets, ways), 1, 5)));
+    caches.push(cache("LLC", shape.llc.2, (shape.llc.0, shape.llc.1), shape.shared_by, 15));
+    let mut machine = Machine::load("sgi-4d340").unwrap();
+    machine.nodes[0].cpus = shape.cpus;
+    machine.line_bytes = LINE_BYTES;
+    machine.page_bytes = PAGE_BYTES;
+    machine.tlb.entries = 2;
+    machine.caches = caches;
+    machine
+}
+
+fn counts(hardware: &Hardware) -> Counts {
+    let mut sum = hearth_hardware::Counters::default();
+    hardware.ports().iter().for_each(|port| sum += port.counters());
+    Counts {
+        l1d_misses: sum.l1d_misses,
+        l1i_misses: sum.l1i_misses,
+        l2_hits: sum.l2_hits,
+        llc_hits: sum.llc_hits,
+        memory: sum.memory_local + sum.memory_remote,
+        cache_to_cache: sum.cache_to_cache,
+        upgrades: sum.upgrades,
+        invalidations: sum.invalidations,
+        write_backs: sum.write_backs,
+    }
+}
+
+fn reference(hardware: &mut Hardware, cpu: usize, address: u64, access: Access) {
+    let port = std::rc::Rc::clone(&hardware.ports()[cpu]);
+    let filtered = match access {
+        Access::Read => port.read_filtered(address),
+        Access::Write => port.write_filtered(address),
+        Access::Fetch => port.fetch_filtered(address),
+    };
+    if !filtered {
+        let _ = hardware.reference(cpu, address, access, Mode::User);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn every_reference_is_served_as_the_naive_model_says(
+        shape in shape(),
+        references in prop::collection::vec((0..4usize, 0..160u64, 0..5u8), 1..1500),
+    ) {
+        let machine = machine(&shape);
+        let mut hardware = Hardware::new(&machine, 3).unwrap();
+        let mut naive = Naive::new(&machine);
+        // Lines of four pages, so that pages come and go in the TLB.
+        let base = hardware.segment(4 * PAGE_BYTES, Placement::FirstTouch).base;
+        for (number, (cpu, line, kind)) in references.into_iter().enumerate() {
+            let cpu = cpu % shape.cpus;
+            let offset = line / 40 * PAGE_BYTES + line % 40 * LINE_BYTES;
+            let access = [Access::Read, Access::Read, Access::Write, Access::Write, Access::Fetch][kind as usize];
+            reference(&mut hardware, cpu, base + offset, access);
+            let line = (base + offset) / LINE_BYTES;
+            match access {
+                Access::Fetch => naive.fetch(cpu, line),
+                _ => naive.data(cpu, line, access == Access::Write),
+            }
+            prop_assert_eq!(&counts(&hardware), &naive.counts, "reference {}", number);
+        }
+    }
+}

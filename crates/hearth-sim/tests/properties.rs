@@ -1,0 +1,137 @@
+//! Properties of the scheduler over random programs, machines and policies.
+
+use hearth_machine::Machine;
+use hearth_policy::{Credit, Discipline, Policy};
+use hearth_sim::memory::Memory;
+use hearth_sim::sync::{Lock, Semaphore};
+use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
+use proptest::prelude::*;
+
+/// What a random program does, step by step.
+#[derive(Clone, Debug)]
+enum Step {
+    Compute(u64),
+    Sleep(u64),
+    Io(u64),
+    Yield,
+    Critical(u64),
+    Semaphore,
+    Fork(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1..3_000_000u64).prop_map(Step::Compute),
+        1 => (1..30_000_000u64).prop_map(Step::Sleep),
+        1 => (1..100_000u64).prop_map(Step::Io),
+        1 => Just(Step::Yield),
+        1 => (1..100_000u64).prop_map(Step::Critical),
+        1 => Just(Step::Semaphore),
+        1 => (1..1_000_000u64).prop_map(Step::Fork),
+    ]
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let credit = prop::array::uniform4(prop::sample::select(vec![0u64, 1_000_000, 50_000_000, 320_000_000]));
+    (credit, prop::sample::select(vec![1u64, 3, 10, 30, 100]), any::<bool>(), 0..4u8).prop_map(
+        |([time_ns, processor_ns, llc_ns, node_ns], quantum_ms, fair, kind)| Policy {
+            name: "random".into(),
+            quantum_ns: quantum_ms * 1_000_000,
+            credit: Credit { time_ns, processor_ns, llc_ns, node_ns },
+            discipline: if fair { Discipline::Fair } else { Discipline::Unix },
+            complex: kind == 0,
+            fade_permille: if kind == 0 { 2000 } else { 0 },
+            attached: kind == 1,
+            ..Policy::affinity(0, 0)
+        },
+    )
+}
+
+fn machine() -> impl Strategy<Value = Machine> {
+    let presets = prop::sample::select(vec!["sgi-4d340", "dash-16", "t1-dual", "server-2s"]);
+    presets.prop_map(|name| Machine::load(name).unwrap())
+}
+
+#[derive(Clone)]
+struct Shared {
+    lock: Lock,
+    semaphore: Semaphore,
+}
+
+fn run_steps(cpu: &mut Cpu<'_>, steps: &[Step], shared: &Shared) {
+    for step in steps {
+        match *step {
+            Step::Compute(cycles) => cpu.compute(cycles),
+            Step::Sleep(ns) => cpu.sleep_ns(ns),
+            Step::Io(bytes) => cpu.io(bytes),
+            Step::Yield => cpu.yield_now(),
+            Step::Critical(cycles) => {
+                shared.lock.acquire(cpu);
+                cpu.compute(cycles);
+                shared.lock.release(cpu);
+            }
+            Step::Semaphore => {
+                shared.semaphore.wait(cpu);
+                shared.semaphore.post(cpu);
+            }
+            Step::Fork(cycles) => {
+                cpu.fork("child", move |cpu| cpu.compute(cycles));
+            }
+        }
+    }
+}
+
+fn run(machine: &Machine, policy: &Policy, programs: &[Vec<Step>]) -> RunResult {
+    let options = Options { audit: true, ..Options::default() };
+    let mut simulation = Simulation::new(machine, policy, &options).unwrap();
+    let memory: Memory = simulation.memory();
+    let shared = Shared { lock: Lock::new(&memory), semaphore: Semaphore::new(1) };
+    let mut application = Application::new("random");
+    for steps in programs.iter().cloned() {
+        let shared = shared.clone();
+        application.task("task", move |cpu| run_steps(cpu, &steps, &shared));
+    }
+    simulation.add(application);
+    simulation.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// The audit ends a run in which a task is lost or run twice, or a CPU idles beside work.
+    #[test]
+    fn no_task_is_lost_and_no_cpu_idles_beside_work(
+        machine in machine(),
+        policy in policy(),
+        programs in prop::collection::vec(prop::collection::vec(step(), 1..20), 1..14),
+    ) {
+        let result = run(&machine, &policy, &programs);
+        prop_assert_eq!(&run(&machine, &policy, &programs), &result, "the same seed gives the same result");
+    }
+
+    /// A task that always wants a CPU is behind none by more than its credits and a slice.
+    #[test]
+    fn no_task_falls_behind_by_more_than_its_credits_and_a_slice(
+        mut policy in policy().prop_filter("attached tasks may", |policy| !policy.attached),
+        tasks in 5..12usize,
+    ) {
+        policy.discipline = Discipline::Fair;
+        let machine = Machine::load("sgi-4d340").unwrap();
+        let options = Options { sample_ns: 50_000_000, ..Options::default() };
+        let mut simulation = Simulation::new(&machine, &policy, &options).unwrap();
+        for task in 0..tasks {
+            let mut application = Application::new(&format!("task{task}"));
+            application.task("spin", |cpu| (0..100_000).for_each(|_| cpu.compute(1000)));
+            simulation.add(application);
+        }
+        let result = simulation.run().unwrap();
+        let slice_ns = policy.quantum_ns.max(machine.kernel.tick_ns) + machine.kernel.tick_ns;
+        // An interval under way is not in the samples: one more slice for each side of the difference.
+        let bound_ns = policy.credit.sum_ns() + 3 * slice_ns;
+        let first_end_ns = result.applications.iter().map(|application| application.execution_ns).min().unwrap();
+        for sample in result.samples.iter().filter(|sample| sample.at_ns < first_end_ns) {
+            let (least, most) = (sample.cpu_ns.iter().min().unwrap(), sample.cpu_ns.iter().max().unwrap());
+            prop_assert!(most - least <= bound_ns, "{} ns behind, bound {bound_ns}", most - least);
+        }
+    }
+}
