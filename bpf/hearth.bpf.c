@@ -31,8 +31,8 @@ static s32 idle_cpu_where(struct task_struct *p, s32 last, bool same_domain)
 	u32 cpu;
 
 	bpf_for(cpu, 0, topology.nr_cpus) {
-		bool near = same_domain ? domain_of(cpu) == domain_of(last) :
-					  node_of(cpu) == node_of(last);
+		bool near = same_domain ? domain_of(cpu) == domain_of(last)
+					: node_of(cpu) == node_of(last);
 
 		if (near && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
 		    scx_bpf_test_and_clear_cpu_idle(cpu))
@@ -88,8 +88,9 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
  * whose queue it waits. */
 static void preempt(struct task_struct *p, struct task_ctx *tc)
 {
-	s32 cpu = policy.discipline == HEARTH_UNIX && !is_attached() ?
-			  (s32)bpf_get_smp_processor_id() : tc->queue;
+	s32 cpu = policy.discipline == HEARTH_UNIX && !is_attached()
+			  ? (s32)bpf_get_smp_processor_id()
+			  : tc->queue;
 	s64 running = cpu_ctx(cpu)->running_rank;
 
 	u64 away = scx_bpf_now() - tc->stopped_at;
@@ -202,8 +203,8 @@ static bool take(struct choice *choice, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 
-	if (choice->source == SCANNED ? !take_pid(cpu, choice->pid) :
-					!scx_bpf_dsq_move_to_local(choice->queue))
+	if (choice->source == SCANNED ? !take_pid(cpu, choice->pid)
+				      : !scx_bpf_dsq_move_to_local(choice->queue))
 		return false;
 	if (choice->queue == cpu)
 		st->own++;
@@ -230,7 +231,7 @@ static bool take_anything(s32 cpu)
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct choice best = { .source = NOTHING };
+	struct choice best = {.source = NOTHING};
 	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
 
@@ -247,8 +248,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		consider_domain(&best, cpu);
 		consider_other_domains(&best, cpu);
 	}
-	if (best.source >= QUEUE &&
-	    (take(&best, cpu) || (!is_attached() && take_anything(cpu))))
+	if (best.source >= QUEUE && (take(&best, cpu) || (!is_attached() && take_anything(cpu))))
 		return;
 	if (!runnable) {
 		stats_of(cpu)->idle++;
@@ -328,8 +328,8 @@ static u32 next_home;
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
-	struct task_ctx *tc = bpf_task_storage_get(&task_ctxs, p, 0,
-						   BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_ctx *tc =
+		bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!tc)
 		return -ENOMEM;
@@ -359,17 +359,17 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 
 SEC(".struct_ops.link")
 struct sched_ext_ops hearth_ops = {
-	.select_cpu	= (void *)hearth_select_cpu,
-	.enqueue	= (void *)hearth_enqueue,
-	.dispatch	= (void *)hearth_dispatch,
-	.tick		= (void *)hearth_tick,
-	.running	= (void *)hearth_running,
-	.stopping	= (void *)hearth_stopping,
-	.quiescent	= (void *)hearth_quiescent,
-	.yield		= (void *)hearth_yield,
-	.set_weight	= (void *)hearth_set_weight,
-	.init_task	= (void *)hearth_init_task,
-	.init		= (void *)hearth_init,
-	.timeout_ms	= 10000,
-	.name		= "hearth",
+	.select_cpu = (void *)hearth_select_cpu,
+	.enqueue = (void *)hearth_enqueue,
+	.dispatch = (void *)hearth_dispatch,
+	.tick = (void *)hearth_tick,
+	.running = (void *)hearth_running,
+	.stopping = (void *)hearth_stopping,
+	.quiescent = (void *)hearth_quiescent,
+	.yield = (void *)hearth_yield,
+	.set_weight = (void *)hearth_set_weight,
+	.init_task = (void *)hearth_init_task,
+	.init = (void *)hearth_init,
+	.timeout_ms = 10000,
+	.name = "hearth",
 };

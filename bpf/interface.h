@@ -53,19 +53,18 @@ struct hearth_topology {
 
 /* Where the next task came from, counted per CPU at each dispatch. */
 struct hearth_stats {
-	u64 kept;     /* the task that was running */
-	u64 own;      /* this CPU's queue */
-	u64 domain;   /* the queue of a CPU of this cache domain */
-	u64 foreign;  /* the queue of a CPU of another domain */
-	u64 direct;   /* placed on this CPU, which was idle, at wake-up */
-	u64 preempted;/* wake-ups that preempted a task here */
-	u64 idle;     /* nothing was runnable */
+	u64 kept;      /* the task that was running */
+	u64 own;       /* this CPU's queue */
+	u64 domain;    /* the queue of a CPU of this cache domain */
+	u64 foreign;   /* the queue of a CPU of another domain */
+	u64 direct;    /* placed on this CPU, which was idle, at wake-up */
+	u64 preempted; /* wake-ups that preempted a task here */
+	u64 idle;      /* nothing was runnable */
 	u64 pad;
 };
 
 _Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
-_Static_assert(sizeof(struct hearth_topology) == 8 + 8 * HEARTH_MAX_CPUS,
-	       "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_topology) == 8 + 8 * HEARTH_MAX_CPUS, "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
 
 #endif

@@ -27,18 +27,17 @@ struct bpf_iter_scx_dsq {
 struct hearth_kernel {
 	void *self;
 	s32 (*create_dsq)(void *self, u64 dsq_id, s32 node);
-	void (*dsq_insert)(void *self, struct task_struct *p, u64 dsq_id, u64 slice,
-			   u64 enq_flags);
-	void (*dsq_insert_vtime)(void *self, struct task_struct *p, u64 dsq_id,
-				 u64 slice, u64 vtime, u64 enq_flags);
+	void (*dsq_insert)(void *self, struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);
+	void (*dsq_insert_vtime)(void *self, struct task_struct *p, u64 dsq_id, u64 slice,
+				 u64 vtime, u64 enq_flags);
 	bool (*dsq_move_to_local)(void *self, u64 dsq_id);
 	s32 (*dsq_nr_queued)(void *self, u64 dsq_id);
 	void *(*dsq_walk_new)(void *self, u64 dsq_id);
 	struct task_struct *(*dsq_walk_next)(void *self, void *walk);
 	void (*dsq_walk_destroy)(void *self, void *walk);
 	bool (*dsq_move)(void *self, struct task_struct *p, u64 dsq_id, u64 enq_flags);
-	bool (*dsq_move_vtime)(void *self, struct task_struct *p, u64 dsq_id,
-			       u64 vtime, u64 enq_flags);
+	bool (*dsq_move_vtime)(void *self, struct task_struct *p, u64 dsq_id, u64 vtime,
+			       u64 enq_flags);
 	bool (*test_and_clear_cpu_idle)(void *self, s32 cpu);
 	s32 (*pick_idle_cpu)(void *self, const struct cpumask *allowed, u64 flags);
 	void (*kick_cpu)(void *self, s32 cpu, u64 flags);
@@ -52,31 +51,26 @@ struct hearth_kernel {
 struct hearth_kernel hearth_kernel;
 
 /* One map of task storage is all that the scheduler has. */
-#define bpf_task_storage_get(map, p, init, flags) \
-	((__typeof__((map)->value))hearth_kernel.task_storage( \
-		hearth_kernel.self, p, sizeof(*(map)->value)))
+#define bpf_task_storage_get(map, p, init, flags)                                    \
+	((__typeof__((map)->value))hearth_kernel.task_storage(hearth_kernel.self, p, \
+							      sizeof(*(map)->value)))
 
-#define scx_bpf_create_dsq(id, node) \
-	hearth_kernel.create_dsq(hearth_kernel.self, id, node)
+#define scx_bpf_create_dsq(id, node) hearth_kernel.create_dsq(hearth_kernel.self, id, node)
 #define scx_bpf_dsq_insert(p, id, slice, flags) \
 	hearth_kernel.dsq_insert(hearth_kernel.self, p, id, slice, flags)
 #define scx_bpf_dsq_insert_vtime(p, id, slice, vtime, flags) \
 	hearth_kernel.dsq_insert_vtime(hearth_kernel.self, p, id, slice, vtime, flags)
-#define scx_bpf_dsq_move_to_local(id) \
-	hearth_kernel.dsq_move_to_local(hearth_kernel.self, id)
-#define scx_bpf_dsq_nr_queued(id) \
-	hearth_kernel.dsq_nr_queued(hearth_kernel.self, id)
+#define scx_bpf_dsq_move_to_local(id) hearth_kernel.dsq_move_to_local(hearth_kernel.self, id)
+#define scx_bpf_dsq_nr_queued(id) hearth_kernel.dsq_nr_queued(hearth_kernel.self, id)
 #define scx_bpf_test_and_clear_cpu_idle(cpu) \
 	hearth_kernel.test_and_clear_cpu_idle(hearth_kernel.self, cpu)
 #define scx_bpf_pick_idle_cpu(allowed, flags) \
 	hearth_kernel.pick_idle_cpu(hearth_kernel.self, allowed, flags)
-#define scx_bpf_kick_cpu(cpu, flags) \
-	hearth_kernel.kick_cpu(hearth_kernel.self, cpu, flags)
+#define scx_bpf_kick_cpu(cpu, flags) hearth_kernel.kick_cpu(hearth_kernel.self, cpu, flags)
 #define scx_bpf_task_cpu(p) ((s32)(p)->cpu)
 #define scx_bpf_now() hearth_kernel.now(hearth_kernel.self)
-#define bpf_get_smp_processor_id() \
-	hearth_kernel.smp_processor_id(hearth_kernel.self)
-#define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu) & 1)
+#define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
+#define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu)&1)
 #define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)
 
 static inline void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
@@ -85,13 +79,12 @@ static inline void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
 }
 
 #define BPF_FOR_EACH_ITER (&___it)
-#define bpf_for_each(type, p, id, flags) \
-	for (struct bpf_iter_scx_dsq ___it \
-		     __attribute__((cleanup(bpf_iter_scx_dsq_destroy))) = { \
-		     hearth_kernel.dsq_walk_new(hearth_kernel.self, id) }; \
+#define bpf_for_each(type, p, id, flags)                                                       \
+	for (struct bpf_iter_scx_dsq ___it                                                     \
+	     __attribute__((cleanup(bpf_iter_scx_dsq_destroy))) = {hearth_kernel.dsq_walk_new( \
+		     hearth_kernel.self, id)};                                                 \
 	     ((p) = hearth_kernel.dsq_walk_next(hearth_kernel.self, ___it.walk));)
-#define scx_bpf_dsq_move(it, p, id, flags) \
-	hearth_kernel.dsq_move(hearth_kernel.self, p, id, flags)
+#define scx_bpf_dsq_move(it, p, id, flags) hearth_kernel.dsq_move(hearth_kernel.self, p, id, flags)
 
 #define bpf_for(i, start, end) for ((i) = (start); (i) < (end); (i)++)
 
