@@ -96,12 +96,10 @@ pub struct Summary {
 impl Summary {
     fn of(runs: &[Run]) -> Self {
         let figure = |measure: fn(&RunResult) -> f64| Figure::of(runs.iter().map(|run| measure(&run.result)));
-        let count = |measure: fn(&Tally) -> u64| {
-            Figure::of(runs.iter().map(|run| measure(&run.result.total) as f64))
-        };
-        let cause = |cause: usize| {
-            Figure::of(runs.iter().map(|run| run.result.total.counters.causes[cause] as f64))
-        };
+        let count =
+            |measure: fn(&Tally) -> u64| Figure::of(runs.iter().map(|run| measure(&run.result.total) as f64));
+        let cause =
+            |cause: usize| Figure::of(runs.iter().map(|run| run.result.total.counters.causes[cause] as f64));
         Self {
             execution_s: figure(|result| result.mean_execution_ns as f64 / 1e9),
             misses: count(|total| total.counters.misses()),
@@ -140,6 +138,12 @@ impl Comparison {
         self.policies.first()
     }
 
+    /// Of the other policies the one with the least execution time.
+    pub fn best(&self) -> Option<&PolicyRuns> {
+        let time = |policy: &PolicyRuns| policy.summary.execution_s.median;
+        self.policies.iter().skip(1).min_by(|a, b| time(a).total_cmp(&time(b)))
+    }
+
     /// The names of the applications.
     pub fn applications(&self) -> Vec<&str> {
         let first = self.base().and_then(|policy| policy.runs.first());
@@ -150,25 +154,22 @@ impl Comparison {
     /// What came out, in a sentence.
     pub fn sentence(&self) -> String {
         let workload = &self.workload;
-        let Some((base, others)) = self.policies.split_first() else {
-            return format!("No run of {workload} was finished.");
-        };
-        let time = |policy: &PolicyRuns| policy.summary.execution_s.median;
-        let Some(best) = others.iter().min_by(|a, b| time(a).total_cmp(&time(b))) else {
+        let Some(base) = self.base() else { return format!("No run of {workload} was finished.") };
+        let Some(best) = self.best() else {
             let misses = format::millions(base.summary.misses.median);
             return format!("{} runs {workload} in {} with {misses} M misses.", base.name, seconds(base));
         };
         let change = best.summary.execution_s.change_percent(&base.summary.execution_s);
         let misses = more_or_fewer(best.summary.misses.change_percent(&base.summary.misses));
         let (best_s, base_s, change_text) = (seconds(best), seconds(base), format::change(change));
-        if change < 0.0 {
+        if change < -0.05 {
             return format!(
                 "{} runs {workload} in {best_s} against {base_s} under {} ({change_text}), with {misses}.",
                 best.name, base.name
             );
         }
         format!(
-            "No other policy runs {workload} faster than {}, which takes {base_s}; \
+            "No other policy runs {workload} faster than {}, which takes {base_s}: \
              {} comes nearest with {best_s} ({change_text}) and {misses}.",
             base.name, best.name
         )

@@ -33,9 +33,15 @@ pub fn count(value: f64) -> String {
     text
 }
 
+/// As [`count`], for values that may be below 0.
+pub fn signed_count(value: f64) -> String {
+    let sign = if value.round() < 0.0 { "-" } else { "" };
+    format!("{sign}{}", count(value.abs()))
+}
+
 /// A change in percent with its sign: `-6.1 %`.
 pub fn change(percent: f64) -> String {
-    format!("{percent:+.1} %")
+    if percent.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{percent:+.1} %") }
 }
 
 /// A figure, with its spread where it has one: `4.21 (4.18 to 4.25)`.

@@ -1,9 +1,15 @@
 //! A comparison as text for a terminal.
 
 use crate::output;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
 use hearth_lab::report::{Comparison, Figure, PolicyRuns, format};
 use hearth_sim::measure::Tally;
+
+/// Lines above, below, and under the header.
+const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::none().fill('─').junction('─'))
+    .header_separator(LineStyle::none().fill('─').junction('─'))
+    .bottom_border(LineStyle::none().fill('─').junction('─'));
 
 /// The table, applications if asked for, and the summary.
 pub fn text(comparison: &Comparison, verbose: bool) -> String {
@@ -25,7 +31,7 @@ fn title(comparison: &Comparison) -> String {
 
 fn seeds(seeds: &[u64]) -> String {
     match seeds {
-        [first, .., last] => format!("seeds {first} to {last} (median, with least and greatest)"),
+        [first, .., last] => format!("seeds {first} to {last} (medians, with least..greatest)"),
         seeds => format!("seed {}", seeds.first().copied().unwrap_or_default()),
     }
 }
@@ -48,16 +54,16 @@ fn policy_row(policy: &PolicyRuns, base: Option<&PolicyRuns>) -> Vec<Cell> {
     let count = |figure: &Figure| number(format::count(figure.median));
     vec![
         Cell::new(&policy.name).add_attribute(Attribute::Bold),
-        number(format::spread(&summary.execution_s, format::significant)),
+        spread(&summary.execution_s, format::significant),
         change(&summary.execution_s, base.map(|base| &base.execution_s)),
-        number(format::spread(&summary.misses, format::millions)),
+        spread(&summary.misses, format::millions),
         change(&summary.misses, base.map(|base| &base.misses)),
         number(format!("{:.1}", summary.idle_percent.median)),
         count(&summary.switches),
         count(&summary.cpu_moves),
         count(&summary.domain_moves),
         count(&summary.node_moves),
-        number(format::spread(&summary.slice_ms, format::significant)),
+        spread(&summary.slice_ms, format::significant),
     ]
 }
 
@@ -82,25 +88,25 @@ fn application_row(name: &str, policy: &PolicyRuns, base: Option<&PolicyRuns>) -
     let tally = |measure: fn(&Tally) -> f64| {
         policy.application(name, |result, index| measure(&result.applications[index].tally))
     };
-    let spread = |figure: Figure| number(format::spread(&figure, format::significant));
+    let figure = |figure: Figure| spread(&figure, format::significant);
     vec![
         Cell::new(name).add_attribute(Attribute::Bold),
         Cell::new(&policy.name),
-        spread(time(policy)),
+        figure(time(policy)),
         change(&time(policy), base.map(time).as_ref()),
-        spread(tally(|tally| tally.cpu_ns as f64 / 1e9)),
-        number(format::spread(&tally(|tally| tally.counters.misses() as f64), format::millions)),
+        figure(tally(|tally| tally.cpu_ns as f64 / 1e9)),
+        spread(&tally(|tally| tally.counters.misses() as f64), format::millions),
         number(format::count(tally(|tally| tally.switches as f64).median)),
         number(format::count(tally(|tally| tally.cpu_moves as f64).median)),
-        spread(tally(|tally| tally.slices.mean_ms())),
-        spread(tally(|tally| tally.wake_wait_ns as f64 / 1e6 / tally.wakeups.max(1) as f64)),
+        figure(tally(|tally| tally.slices.mean_ms())),
+        figure(tally(|tally| tally.wake_wait_ns as f64 / 1e6 / tally.wakeups.max(1) as f64)),
     ]
 }
 
 /// A table with a header; coloured only on a terminal.
 fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
     if !output::to_terminal() {
         table.force_no_tty();
     }
@@ -110,6 +116,13 @@ fn table(header: &[&str]) -> Table {
     };
     table.set_header(header.iter().enumerate().map(aligned));
     table
+}
+
+/// The median, and below it the spread over the seeds if there is one.
+fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> Cell {
+    let median = show(figure.median);
+    let (low, high) = (show(figure.low), show(figure.high));
+    number(if low == high { median } else { format!("{median}\n{low}..{high}") })
 }
 
 fn number(text: String) -> Cell {
