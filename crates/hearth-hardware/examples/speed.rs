@@ -36,10 +36,10 @@ fn main() {
             for (index, &offset) in stream.iter().enumerate() {
                 let address = base + offset;
                 if index % 4 == 0 {
-                    if !port.write_filtered(address) {
+                    if !port.write(address) {
                         let _ = hardware.reference(0, address, Access::Write, Mode::User);
                     }
-                } else if !port.read_filtered(address) {
+                } else if !port.read(address) {
                     let _ = hardware.reference(0, address, Access::Read, Mode::User);
                 }
             }

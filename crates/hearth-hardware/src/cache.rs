@@ -4,6 +4,8 @@
 //! its own: a hit rotates the entries ahead of it by one, the victim is the last. An entry packs
 //! the line number with two flags into 32 bits; eight ways are half a host cache line.
 
+use std::cell::Cell;
+
 /// An entry: the line number above two flags.
 pub(crate) type Entry = u32;
 
@@ -21,19 +23,11 @@ pub(crate) fn line_of(entry: Entry) -> u32 {
     entry >> 2
 }
 
-/// Moves the entries of a set back by one; the last is lost.
-#[inline(always)]
-fn shift<const WAYS: usize>(set: &mut [Entry]) {
-    if let Some(set) = set.first_chunk_mut::<WAYS>() {
-        let old = *set;
-        set[1..].copy_from_slice(&old[..WAYS - 1]);
-    }
-}
-
-/// A cache: an array of sets. Knows no other cache and no latency.
+/// A cache: an array of sets. Knows no other cache and no latency. Its entries are in cells, because a
+/// CPU looks into its first level without asking for the rest of the memory system.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    entries: Vec<Entry>,
+    entries: Box<[Cell<Entry>]>,
     ways: usize,
     set_mask: u32,
 }
@@ -42,89 +36,73 @@ impl Cache {
     pub(crate) fn new(size_bytes: u64, ways: u32, line_bytes: u64) -> Self {
         let sets = size_bytes / line_bytes / u64::from(ways);
         debug_assert!(sets.is_power_of_two());
-        Self {
-            entries: vec![EMPTY; (sets * u64::from(ways)) as usize],
-            ways: ways as usize,
-            set_mask: sets as u32 - 1,
-        }
+        let entries = vec![Cell::new(EMPTY); (sets * u64::from(ways)) as usize];
+        Self { entries: entries.into_boxed_slice(), ways: ways as usize, set_mask: sets as u32 - 1 }
     }
 
     #[inline(always)]
-    fn base(&self, line: u32) -> usize {
-        (line & self.set_mask) as usize * self.ways
-    }
-
-    #[inline(always)]
-    fn set(&self, line: u32) -> &[Entry] {
-        let base = self.base(line);
+    fn set(&self, line: u32) -> &[Cell<Entry>] {
+        let base = (line & self.set_mask) as usize * self.ways;
         &self.entries[base..base + self.ways]
     }
 
+    /// The most recent entry of the set that a line belongs to: perhaps that line's.
     #[inline(always)]
-    fn set_mut(&mut self, line: u32) -> &mut [Entry] {
-        let base = self.base(line);
-        &mut self.entries[base..base + self.ways]
+    pub(crate) fn most_recent(&self, line: u32) -> Entry {
+        self.entries[(line & self.set_mask) as usize * self.ways].get()
     }
 
     /// Looks a line up; on a hit makes it the most recent of its set and returns its entry.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, line: u32) -> Option<&mut Entry> {
-        let set = self.set_mut(line);
-        if line_of(set[0]) == line {
-            return set.first_mut();
+    pub(crate) fn touch(&self, line: u32) -> Option<&Cell<Entry>> {
+        let set = self.set(line);
+        if line_of(set[0].get()) == line {
+            return set.first();
         }
-        let way = 1 + set[1..].iter().position(|&entry| line_of(entry) == line)?;
-        let entry = set[way];
+        let way = 1 + set[1..].iter().position(|entry| line_of(entry.get()) == line)?;
+        let entry = set[way].get();
         for later in (1..=way).rev() {
-            set[later] = set[later - 1];
+            set[later].set(set[later - 1].get());
         }
-        set[0] = entry;
-        set.first_mut()
+        set[0].set(entry);
+        set.first()
     }
 
     /// The entry of a line, with the order left as it is.
     #[inline]
-    pub(crate) fn peek(&mut self, line: u32) -> Option<&mut Entry> {
-        self.set_mut(line).iter_mut().find(|entry| line_of(**entry) == line)
-    }
-
-    /// The most recent line of the set that `line` belongs to.
-    #[inline(always)]
-    pub(crate) fn most_recent(&self, line: u32) -> Option<u32> {
-        let entry = self.set(line)[0];
-        (entry != EMPTY).then(|| line_of(entry))
+    pub(crate) fn peek(&self, line: u32) -> Option<&Cell<Entry>> {
+        self.set(line).iter().find(|entry| line_of(entry.get()) == line)
     }
 
     /// Puts in a line that is absent; returns the entry that had to leave.
     #[inline]
-    pub(crate) fn insert(&mut self, line: u32, flags: Entry) -> Option<Entry> {
-        let ways = self.ways;
-        let set = self.set_mut(line);
-        let victim = set[ways - 1];
-        match ways {
-            1 => {}
-            8 => shift::<8>(set),
-            12 => shift::<12>(set),
-            16 => shift::<16>(set),
-            _ => set.copy_within(..ways - 1, 1),
+    pub(crate) fn insert(&self, line: u32, flags: Entry) -> Option<Entry> {
+        let mut carried = line << 2 | flags;
+        for entry in self.set(line) {
+            carried = entry.replace(carried);
         }
-        set[0] = line << 2 | flags;
-        (victim != EMPTY).then_some(victim)
+        (carried != EMPTY).then_some(carried)
     }
 
     /// Takes a line out; returns its entry if it was there.
     #[inline]
-    pub(crate) fn remove(&mut self, line: u32) -> Option<Entry> {
-        let set = self.set_mut(line);
-        let way = set.iter().position(|&entry| line_of(entry) == line)?;
-        let entry = set[way];
-        set[way..].rotate_left(1);
-        *set.last_mut()? = EMPTY;
-        Some(entry)
+    pub(crate) fn remove(&self, line: u32) -> Option<Entry> {
+        let set = self.set(line);
+        let way = set.iter().position(|entry| line_of(entry.get()) == line)?;
+        let mut carried = EMPTY;
+        for entry in set[way..].iter().rev() {
+            carried = entry.replace(carried);
+        }
+        Some(carried)
     }
 
     /// Every entry present.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.entries.iter().copied().filter(|&entry| entry != EMPTY)
+        self.entries.iter().map(Cell::get).filter(|&entry| entry != EMPTY)
     }
+}
+
+/// Adds flags to an entry.
+pub(crate) fn mark(entry: &Cell<Entry>, flags: Entry) {
+    entry.set(entry.get() | flags);
 }

@@ -5,10 +5,9 @@
 //! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
 //! of one domain holds is that CPU's to write without asking.
 
-use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of};
+use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
 use crate::hardware::array;
-use crate::pages::Pages;
 use crate::port::Port;
 use hearth_machine::{Holds, Machine};
 use std::rc::Rc;
@@ -49,12 +48,6 @@ type Departure = u16;
 const NEVER: Departure = 0;
 const INVALIDATED: Departure = u16::MAX;
 
-struct Private {
-    l1i: Cache,
-    l1d: Cache,
-    l2: Option<Cache>,
-}
-
 struct Domain {
     llc: Cache,
     departures: Vec<Departure>,
@@ -63,7 +56,8 @@ struct Domain {
 
 /// All caches of a machine.
 pub(crate) struct Caches {
-    private: Vec<Private>,
+    /// The private second level of each CPU, if there is one.
+    l2s: Vec<Option<Cache>>,
     domains: Vec<Domain>,
     holders: Vec<Holders>,
     domain_of: Vec<usize>,
@@ -75,15 +69,11 @@ pub(crate) struct Caches {
 impl Caches {
     pub(crate) fn new(
         machine: &Machine,
-        l1i: &hearth_machine::Cache,
-        l1d: &hearth_machine::Cache,
         l2: Option<&hearth_machine::Cache>,
         llc: &hearth_machine::Cache,
         ports: Vec<Rc<Port>>,
     ) -> Self {
         let line = machine.line_bytes;
-        let private =
-            || Private { l1i: array(l1i, line), l1d: array(l1d, line), l2: l2.map(|l2| array(l2, line)) };
         let cpus = machine.cpus();
         let domain = |first: usize| Domain {
             llc: array(llc, line),
@@ -91,7 +81,7 @@ impl Caches {
             cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
         };
         Self {
-            private: (0..cpus).map(|_| private()).collect(),
+            l2s: (0..cpus).map(|_| l2.map(|l2| array(l2, line))).collect(),
             domains: (0..cpus).step_by(llc.shared_by).map(domain).collect(),
             holders: Vec::new(),
             domain_of: (0..cpus).map(|cpu| cpu / llc.shared_by).collect(),
@@ -112,27 +102,23 @@ impl Caches {
 
     /// A load or store.
     #[inline]
-    pub(crate) fn data(&mut self, port: &Port, pages: &Pages, line: u32, write: bool) -> Served {
+    pub(crate) fn data(&mut self, port: &Port, line: u32, write: bool) -> Served {
         let cpu = port.index();
-        let l1d = &mut self.private[cpu].l1d;
-        if let Some(recent) = l1d.most_recent(line).filter(|&recent| recent != line) {
-            port.forget_data(pages.virtual_line(recent));
-        }
-        if let Some(entry) = l1d.touch(line) {
+        if let Some(entry) = port.l1d.touch(line) {
             if !write {
                 return Served::L1;
             }
-            let owned = *entry & OWNED != 0;
-            *entry |= OWNED | DIRTY;
-            if owned || !self.take_ownership(cpu, pages, line) {
+            let owned = entry.get() & OWNED != 0;
+            mark(entry, OWNED | DIRTY);
+            if owned || !self.take_ownership(cpu, line) {
                 return Served::L1;
             }
             add(&port.counting.upgrades, 1);
             return Served::Upgrade;
         }
-        let (flags, served) = self.second_level(port, pages, line, write, false);
+        let (flags, served) = self.second_level(port, line, write, false);
         let dirty = if write { DIRTY } else { 0 };
-        if let Some(victim) = self.private[cpu].l1d.insert(line, flags | dirty) {
+        if let Some(victim) = port.l1d.insert(line, flags | dirty) {
             self.leave_l1d(cpu, victim);
         }
         add(&port.counting.l1d_misses, 1);
@@ -142,18 +128,13 @@ impl Caches {
 
     /// An instruction fetch.
     #[inline]
-    pub(crate) fn fetch(&mut self, port: &Port, pages: &Pages, line: u32) -> Served {
-        let cpu = port.index();
-        let l1i = &mut self.private[cpu].l1i;
-        if let Some(recent) = l1i.most_recent(line).filter(|&recent| recent != line) {
-            port.forget_code(pages.virtual_line(recent));
-        }
-        if l1i.touch(line).is_some() {
+    pub(crate) fn fetch(&mut self, port: &Port, line: u32) -> Served {
+        if port.l1i.touch(line).is_some() {
             return Served::L1;
         }
         self.holders[line as usize].code |= self.llc_fetches;
-        let (_, served) = self.second_level(port, pages, line, false, true);
-        if let Some(victim) = self.private[cpu].l1i.insert(line, 0) {
+        let (_, served) = self.second_level(port, line, false, true);
+        if let Some(victim) = port.l1i.insert(line, 0) {
             self.leave_l1i(port, line_of(victim));
         }
         add(&port.counting.l1i_misses, 1);
@@ -164,10 +145,9 @@ impl Caches {
 
     /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
     fn forget_holder(&mut self, cpu: usize, line: u32) {
-        let private = &mut self.private[cpu];
-        let held = private.l1d.peek(line).is_some()
-            || private.l2.as_mut().is_some_and(|l2| l2.peek(line).is_some())
-            || self.holders[line as usize].code && private.l1i.peek(line).is_some();
+        let held = self.ports[cpu].l1d.peek(line).is_some()
+            || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
+            || self.holders[line as usize].code && self.ports[cpu].l1i.peek(line).is_some();
         if !held {
             self.holders[line as usize].cpus &= !(1 << cpu);
         }
@@ -175,14 +155,14 @@ impl Caches {
 
     fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
-        let outer = match &mut self.private[cpu].l2 {
+        let outer = match &self.l2s[cpu] {
             Some(l2) => l2.peek(line),
             None => self.domains[self.domain_of[cpu]].llc.peek(line),
         };
         if let Some(outer) = outer {
-            *outer |= victim & DIRTY;
+            mark(outer, victim & DIRTY);
         }
-        if self.private[cpu].l2.is_none() {
+        if self.l2s[cpu].is_none() {
             self.forget_holder(cpu, line);
         }
     }
@@ -197,56 +177,42 @@ impl Caches {
     }
 
     /// A miss of the first level. Returns the entry's flags for it.
-    fn second_level(
-        &mut self,
-        port: &Port,
-        pages: &Pages,
-        line: u32,
-        write: bool,
-        code: bool,
-    ) -> (Entry, Served) {
+    fn second_level(&mut self, port: &Port, line: u32, write: bool, code: bool) -> (Entry, Served) {
         let cpu = port.index();
         if code && !self.l2_fetches {
-            return self.last_level(port, pages, line, write, code);
+            return self.last_level(port, line, write, code);
         }
-        let Some(l2) = &mut self.private[cpu].l2 else {
-            return self.last_level(port, pages, line, write, code);
+        let Some(l2) = &self.l2s[cpu] else {
+            return self.last_level(port, line, write, code);
         };
         if let Some(entry) = l2.touch(line) {
-            let owned = *entry & OWNED;
+            let owned = entry.get() & OWNED;
             if write && owned == 0 {
-                *entry |= OWNED;
-                self.take_ownership(cpu, pages, line);
+                mark(entry, OWNED);
+                self.take_ownership(cpu, line);
                 return (OWNED, Served::L2);
             }
             return (owned, Served::L2);
         }
-        let (flags, served) = self.last_level(port, pages, line, write, code);
-        let victim = self.private[cpu].l2.as_mut().and_then(|l2| l2.insert(line, flags));
+        let (flags, served) = self.last_level(port, line, write, code);
+        let victim = self.l2s[cpu].as_ref().and_then(|l2| l2.insert(line, flags));
         if let Some(victim) = victim {
-            self.leave_l2(cpu, pages, victim);
+            self.leave_l2(cpu, victim);
         }
         (flags, served)
     }
 
-    fn leave_l2(&mut self, cpu: usize, pages: &Pages, victim: Entry) {
+    fn leave_l2(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
-        let dirty = (victim | self.drop_l1(cpu, pages, line, self.l2_fetches)) & DIRTY;
+        let dirty = (victim | self.drop_l1(cpu, line, self.l2_fetches)) & DIRTY;
         if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
-            *outer |= dirty;
+            mark(outer, dirty);
         }
         self.forget_holder(cpu, line);
     }
 
     /// A miss of all private levels. Returns the entry's flags for them.
-    fn last_level(
-        &mut self,
-        port: &Port,
-        pages: &Pages,
-        line: u32,
-        write: bool,
-        code: bool,
-    ) -> (Entry, Served) {
+    fn last_level(&mut self, port: &Port, line: u32, write: bool, code: bool) -> (Entry, Served) {
         let cpu = port.index();
         let domain = self.domain_of[cpu];
         if code && !self.llc_fetches {
@@ -259,15 +225,15 @@ impl Caches {
         let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
         let supplier = match (shared, write) {
             (false, _) => None,
-            (true, true) => self.invalidate_others(cpu, pages, line),
-            (true, false) => self.downgrade_owner(pages, line, holders, domain),
+            (true, true) => self.invalidate_others(cpu, line),
+            (true, false) => self.downgrade_owner(line, holders, domain),
         };
         let served = if hit {
             Served::Llc
         } else {
             self.classify(port, line, domain);
             let victim = self.domains[domain].llc.insert(line, 0);
-            let write_back = victim.and_then(|victim| self.leave_llc(port.task(), pages, domain, victim));
+            let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
             match supplier {
                 Some(supplier) => Served::Cache { supplier, write_back },
                 None => Served::Memory { write_back },
@@ -294,14 +260,14 @@ impl Caches {
 
     /// A line leaves a last-level cache, and with it the private caches below. Returns it if it has
     /// to be written to memory.
-    fn leave_llc(&mut self, task: u16, pages: &Pages, domain: usize, victim: Entry) -> Option<u32> {
+    fn leave_llc(&mut self, task: u16, domain: usize, victim: Entry) -> Option<u32> {
         let line = line_of(victim);
         let mut dirty = victim & DIRTY;
         let mut below = self.holders[line as usize].cpus & self.domains[domain].cpus;
         while below != 0 {
             let cpu = below.trailing_zeros() as usize;
             below &= below - 1;
-            dirty |= self.drop_private(cpu, pages, line) & DIRTY;
+            dirty |= self.drop_private(cpu, line) & DIRTY;
         }
         let holders = &mut self.holders[line as usize];
         holders.cpus &= !self.domains[domain].cpus;
@@ -314,38 +280,33 @@ impl Caches {
     }
 
     /// Takes a line out of a CPU's first level, of the instruction cache too if `code`; returns its flags.
-    fn drop_l1(&mut self, cpu: usize, pages: &Pages, line: u32, code: bool) -> Entry {
-        let virtual_line = pages.virtual_line(line);
-        let (private, port) = (&mut self.private[cpu], &self.ports[cpu]);
-        let flags = private.l1d.remove(line);
-        if flags.is_some() {
-            port.forget_data(virtual_line);
+    fn drop_l1(&self, cpu: usize, line: u32, code: bool) -> Entry {
+        let port = &self.ports[cpu];
+        if code && self.holders[line as usize].code {
+            port.l1i.remove(line);
         }
-        if code && self.holders[line as usize].code && private.l1i.remove(line).is_some() {
-            port.forget_code(virtual_line);
-        }
-        flags.unwrap_or(0)
+        port.l1d.remove(line).unwrap_or(0)
     }
 
-    fn drop_private(&mut self, cpu: usize, pages: &Pages, line: u32) -> Entry {
-        let l2 = self.private[cpu].l2.as_mut().and_then(|l2| l2.remove(line));
-        self.drop_l1(cpu, pages, line, true) | l2.unwrap_or(0)
+    fn drop_private(&self, cpu: usize, line: u32) -> Entry {
+        let l2 = self.l2s[cpu].as_ref().and_then(|l2| l2.remove(line));
+        self.drop_l1(cpu, line, true) | l2.unwrap_or(0)
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
-    fn take_ownership(&mut self, cpu: usize, pages: &Pages, line: u32) -> bool {
+    fn take_ownership(&mut self, cpu: usize, line: u32) -> bool {
         let holders = self.holders[line as usize];
         let (me, mine) = (1 << cpu, 1 << self.domain_of[cpu]);
         let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
         if shared {
-            self.invalidate_others(cpu, pages, line);
+            self.invalidate_others(cpu, line);
         }
         self.holders[line as usize].cpus |= me;
         shared
     }
 
     /// Takes a line from everyone else. Returns a CPU of a domain that had it modified.
-    fn invalidate_others(&mut self, cpu: usize, pages: &Pages, line: u32) -> Option<usize> {
+    fn invalidate_others(&mut self, cpu: usize, line: u32) -> Option<usize> {
         let domain = self.domain_of[cpu];
         let holders = self.holders[line as usize];
         let mut supplier = None;
@@ -353,7 +314,7 @@ impl Caches {
         while others != 0 {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
-            let flags = self.drop_private(other, pages, line);
+            let flags = self.drop_private(other, line);
             add(&self.ports[other].counting.invalidations, 1);
             if flags & DIRTY != 0 && self.domain_of[other] != domain {
                 supplier = Some(other);
@@ -377,36 +338,26 @@ impl Caches {
 
     /// Someone else reads a line: whoever owns it may no longer write it unasked, and gives up what it
     /// modified. Returns a CPU of another domain that had it modified.
-    fn downgrade_owner(
-        &mut self,
-        pages: &Pages,
-        line: u32,
-        holders: Holders,
-        domain: usize,
-    ) -> Option<usize> {
+    fn downgrade_owner(&mut self, line: u32, holders: Holders, domain: usize) -> Option<usize> {
         let mut flags = 0;
         let mut holder = None;
         if holders.cpus.is_power_of_two() {
             let owner = holders.cpus.trailing_zeros() as usize;
             holder = Some(owner);
-            let virtual_line = pages.virtual_line(line);
-            let private = &mut self.private[owner];
-            for entry in [private.l1d.peek(line), private.l2.as_mut().and_then(|l2| l2.peek(line))] {
-                if let Some(entry) = entry {
-                    flags |= *entry;
-                    *entry &= !(OWNED | DIRTY);
-                }
+            let l2 = self.l2s[owner].as_ref().and_then(|l2| l2.peek(line));
+            for entry in [self.ports[owner].l1d.peek(line), l2].into_iter().flatten() {
+                flags |= entry.get();
+                entry.set(entry.get() & !(OWNED | DIRTY));
             }
-            self.ports[owner].forget_data(virtual_line);
         }
         if let Some(entry) = self.domains[domain].llc.peek(line) {
-            *entry |= flags & DIRTY;
+            mark(entry, flags & DIRTY);
             return None;
         }
         if holders.domains.is_power_of_two() {
             let owner = holders.domains.trailing_zeros() as usize;
             let entry = self.domains[owner].llc.peek(line);
-            flags |= entry.map_or(0, |entry| std::mem::replace(entry, *entry & !DIRTY));
+            flags |= entry.map_or(0, |entry| entry.replace(entry.get() & !DIRTY));
             if flags & DIRTY != 0 {
                 return holder.or(Some(self.domains[owner].cpus.trailing_zeros() as usize));
             }
@@ -415,21 +366,16 @@ impl Caches {
     }
 
     /// Empties the caches of a CPU's domain; modified lines are written back.
-    pub(crate) fn flush(&mut self, pages: &Pages, cpu: usize) {
+    pub(crate) fn flush(&mut self, cpu: usize) {
         let domain = self.domain_of[cpu];
         let entries: Vec<Entry> = self.domains[domain].llc.entries().collect();
         for entry in entries {
             self.domains[domain].llc.remove(line_of(entry));
-            self.leave_llc(self.ports[cpu].task(), pages, domain, entry);
+            self.leave_llc(self.ports[cpu].task(), domain, entry);
         }
-        for other in 0..self.private.len() {
-            if self.domains[domain].cpus >> other & 1 == 1 && !self.llc_fetches {
-                let code: Vec<Entry> = self.private[other].l1i.entries().collect();
-                code.into_iter().for_each(|entry| _ = self.private[other].l1i.remove(line_of(entry)));
-            }
-            if self.domains[domain].cpus >> other & 1 == 1 {
-                self.ports[other].forget_everything();
-            }
+        for port in self.ports.iter().filter(|port| self.domains[domain].cpus >> port.index() & 1 == 1) {
+            let code: Vec<Entry> = port.l1i.entries().collect();
+            code.into_iter().for_each(|entry| _ = port.l1i.remove(line_of(entry)));
         }
     }
 }

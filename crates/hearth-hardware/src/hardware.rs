@@ -6,8 +6,8 @@ use crate::channel::Channel;
 use crate::coherence::{Caches, Served};
 use crate::counters::add;
 use crate::pages::Pages;
-use crate::port::Port;
-use crate::tlb::{GROUPS, Tlb};
+use crate::port::{Port, PortShape};
+use crate::tlb::Tlb;
 use hearth_machine::{Holds, Machine};
 use std::rc::Rc;
 use thiserror::Error;
@@ -31,8 +31,6 @@ pub struct Hardware {
     node_of_cpu: Vec<usize>,
     line_shift: u32,
     page_line_shift: u32,
-    /// Lines of a group of a page that the TLB keeps track of, as a power of two.
-    group_shift: u32,
 }
 
 /// Picoseconds by who serves a reference.
@@ -86,13 +84,22 @@ impl Hardware {
             return Err(unsupported("only the last level may be shared by CPUs"));
         }
         let cycle_ps = machine.cycle_ps();
-        let port = |cpu| Rc::new(Port::new(cpu, cycle_ps, l1d.latency_cycles, machine.line_bytes));
+        let port = |index| {
+            Rc::new(Port::new(PortShape {
+                index,
+                cycle_ps,
+                hit_cycles: l1d.latency_cycles,
+                line_bytes: machine.line_bytes,
+                page_bytes: machine.page_bytes,
+                l1d: array(l1d, machine.line_bytes),
+                l1i: array(l1i, machine.line_bytes),
+            }))
+        };
         let cycles = |cycles: u32| u64::from(cycles) * cycle_ps;
         let service_ps = machine.line_bytes * 1_000_000_000_000 / machine.memory.bandwidth_bytes_per_s.max(1);
         let ports: Vec<_> = (0..machine.cpus()).map(port).collect();
-        let page_line_shift = (machine.page_bytes / machine.line_bytes).trailing_zeros();
         Ok(Self {
-            caches: Caches::new(machine, l1i, l1d, l2, llc, ports.clone()),
+            caches: Caches::new(machine, l2, llc, ports.clone()),
             ports,
             pages: Pages::new(machine, seed),
             tlbs: (0..machine.cpus()).map(|_| Tlb::new(machine.tlb.entries)).collect(),
@@ -108,8 +115,7 @@ impl Hardware {
             },
             node_of_cpu: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
             line_shift: machine.line_bytes.trailing_zeros(),
-            page_line_shift,
-            group_shift: page_line_shift.saturating_sub(GROUPS.trailing_zeros()),
+            page_line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
         })
     }
 
@@ -128,19 +134,15 @@ impl Hardware {
     pub fn reference(&mut self, cpu: usize, address: Address, access: Access, mode: Mode) -> Touched {
         let port = Rc::clone(&self.ports[cpu]);
         let (line, page_fault) = self.translate(&port, address, mode);
-        let virtual_line = (address >> self.line_shift) as u32;
         if access == Access::Fetch {
-            let served = self.caches.fetch(&port, &self.pages, line);
+            let served = self.caches.fetch(&port, line);
             self.charge(&port, line, served, 0);
             add(&port.counting.fetches, 1);
         } else {
             let write = access == Access::Write;
-            let served = self.caches.data(&port, &self.pages, line, write);
+            let served = self.caches.data(&port, line, write);
             self.charge(&port, line, served, self.cost.l1);
             add(if write { &port.counting.writes } else { &port.counting.reads }, 1);
-        }
-        if mode == Mode::User {
-            self.remember(&port, virtual_line, access);
         }
         Touched { page_fault }
     }
@@ -157,6 +159,9 @@ impl Hardware {
             Some(frame) => (frame, false),
             None => (self.map(port, page), true),
         };
+        if mode == Mode::User {
+            port.remember(page, frame);
+        }
         let line_in_page = (address >> self.line_shift) as u32 & ((1 << self.page_line_shift) - 1);
         (frame << self.page_line_shift | line_in_page, fault)
     }
@@ -171,28 +176,12 @@ impl Hardware {
 
     #[cold]
     fn refill_tlb(&mut self, port: &Port, page: u32) {
-        if let Some((victim, mut groups)) = self.tlbs[port.index()].insert(page) {
-            while groups != 0 {
-                let first = victim << self.page_line_shift | groups.trailing_zeros() << self.group_shift;
-                (first..first + (1 << self.group_shift)).for_each(|line| port.forget(line));
-                groups &= groups - 1;
-            }
+        if let Some(victim) = self.tlbs[port.index()].insert(page) {
+            port.forget(victim);
         }
         port.advance_ps(self.cost.tlb_refill);
         add(&port.counting.tlb_misses, 1);
         add(&port.counting.stall_ps, self.cost.tlb_refill);
-    }
-
-    /// The filter may answer for this line from now on.
-    #[inline(always)]
-    fn remember(&mut self, port: &Port, virtual_line: u32, access: Access) {
-        let page = virtual_line >> self.page_line_shift;
-        let line_in_page = virtual_line & ((1 << self.page_line_shift) - 1);
-        self.tlbs[port.index()].remember(page, line_in_page >> self.group_shift);
-        match access {
-            Access::Fetch => port.remember_code(virtual_line),
-            _ => port.remember_data(virtual_line, access == Access::Write),
-        }
     }
 
     /// Charges a reference: `base_ps` is what a first-level hit takes.
@@ -244,7 +233,7 @@ impl Hardware {
 
     /// Empties the caches of a CPU's cache domain, as the paper does to measure reload misses.
     pub fn flush(&mut self, cpu: usize) {
-        self.caches.flush(&self.pages, cpu);
+        self.caches.flush(cpu);
     }
 
     /// Bytes that a page holds.

@@ -15,12 +15,8 @@ const SHUFFLED_FRAMES: u32 = 1024;
 /// The page table of the machine's one address space, and its frames.
 pub(crate) struct Pages {
     page_shift: u32,
-    /// Lines of a page, as a power of two.
-    line_shift: u32,
     /// Frame by page.
     frames: Vec<u32>,
-    /// Page by frame.
-    pages: Vec<u32>,
     /// Node by frame.
     nodes: Vec<u8>,
     /// Where pages of each segment go: (first page, placement), in order of address.
@@ -36,9 +32,7 @@ impl Pages {
     pub(crate) fn new(machine: &Machine, seed: u64) -> Self {
         Self {
             page_shift: machine.page_bytes.trailing_zeros(),
-            line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
             frames: Vec::new(),
-            pages: Vec::new(),
             nodes: Vec::new(),
             segments: Vec::new(),
             free: Vec::new(),
@@ -70,13 +64,6 @@ impl Pages {
         (frame != UNMAPPED).then_some(frame)
     }
 
-    /// The virtual line of a physical one.
-    #[inline(always)]
-    pub(crate) fn virtual_line(&self, line: u32) -> u32 {
-        self.pages[(line >> self.line_shift) as usize] << self.line_shift
-            | line & ((1 << self.line_shift) - 1)
-    }
-
     #[inline(always)]
     pub(crate) fn node_of_frame(&self, frame: u32) -> usize {
         usize::from(self.nodes[frame as usize])
@@ -84,7 +71,7 @@ impl Pages {
 
     /// Frames that exist so far.
     pub(crate) fn frames(&self) -> usize {
-        self.pages.len()
+        self.nodes.len()
     }
 
     /// Gives a page its memory.
@@ -102,7 +89,6 @@ impl Pages {
         self.used_bytes[node] += 1 << self.page_shift;
         let frame = self.next_frame();
         self.frames[page as usize] = frame;
-        self.pages[frame as usize] = page;
         self.nodes[frame as usize] = node as u8;
         frame
     }
@@ -117,14 +103,13 @@ impl Pages {
 
     fn next_frame(&mut self) -> u32 {
         if self.free.is_empty() {
-            let first = self.pages.len() as u32;
+            let first = self.nodes.len() as u32;
             self.free.extend(first..first + SHUFFLED_FRAMES);
             for last in (1..self.free.len()).rev() {
                 let other = self.random.next_u32() as usize % (last + 1);
                 self.free.swap(last, other);
             }
-            self.pages.resize(self.pages.len() + SHUFFLED_FRAMES as usize, UNMAPPED);
-            self.nodes.resize(self.pages.len(), 0);
+            self.nodes.resize(self.nodes.len() + SHUFFLED_FRAMES as usize, 0);
         }
         self.free.pop().unwrap_or_default()
     }

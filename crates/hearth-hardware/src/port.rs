@@ -1,17 +1,18 @@
-//! One CPU's side of the memory system: its clock, and a filter for repeated references.
+//! One CPU's side of the memory system: its clock, its first-level caches, and a memory of recent
+//! translations.
 //!
-//! The filter remembers, by virtual line, lines that are the most recent of their set in the
-//! first-level cache and whose page is in the TLB. Another reference to such a line is a hit that
-//! changes no state at all (its set's LRU order stays as it is), so it needs no lookup. Whatever
-//! ends that condition also clears the entry. For stores an entry says besides whether the line is
-//! already owned and modified.
+//! Most references are to the line that their set of the first-level cache was last used for. Such
+//! a reference is a hit that changes nothing (the set's LRU order stays as it is), so it is answered
+//! here: one look at the translation, one at the set's first entry.
 
 use crate::address::Address;
+use crate::cache::{Cache, DIRTY, OWNED, line_of, mark};
 use crate::counters::{Counters, Counting, add};
 use std::cell::Cell;
 
-const ENTRIES: usize = 4096;
-const NOTHING: u32 = u32::MAX;
+/// Translations that are remembered, by the low bits of the page.
+const TRANSLATIONS: usize = 256;
+const NOTHING: u64 = u64::MAX;
 
 /// A CPU as programs and the kernel see it. Cheap to share: everything is in cells.
 pub struct Port {
@@ -20,36 +21,50 @@ pub struct Port {
     horizon_ps: Cell<u64>,
     cycle_ps: u64,
     hit_ps: u64,
+    page_shift: u32,
     line_shift: u32,
-    /// Virtual line << 1 | writable, by the low bits of the line.
-    data: Box<[Cell<u32>; ENTRIES]>,
-    /// Virtual line.
-    code: Box<[Cell<u32>; ENTRIES]>,
+    page_line_shift: u32,
+    pub(crate) l1d: Cache,
+    pub(crate) l1i: Cache,
+    /// Page << 32 | frame, of pages that the TLB holds.
+    translations: Box<[Cell<u64>; TRANSLATIONS]>,
     pub(crate) counting: Counting,
     task: Cell<u16>,
     moved: Cell<bool>,
     index: usize,
 }
 
-fn empty_filter() -> Box<[Cell<u32>; ENTRIES]> {
-    Box::new([const { Cell::new(NOTHING) }; ENTRIES])
+/// What a port is made of.
+pub(crate) struct PortShape {
+    pub(crate) index: usize,
+    pub(crate) cycle_ps: u64,
+    pub(crate) hit_cycles: u32,
+    pub(crate) line_bytes: u64,
+    pub(crate) page_bytes: u64,
+    pub(crate) l1d: Cache,
+    pub(crate) l1i: Cache,
 }
 
 impl Port {
-    pub(crate) fn new(index: usize, cycle_ps: u64, hit_cycles: u32, line_bytes: u64) -> Self {
+    pub(crate) fn new(shape: PortShape) -> Self {
+        let page_shift = shape.page_bytes.trailing_zeros();
+        let line_shift = shape.line_bytes.trailing_zeros();
         Self {
             now_ps: Cell::new(0),
             limit_ps: Cell::new(0),
             horizon_ps: Cell::new(0),
-            cycle_ps,
-            hit_ps: cycle_ps * u64::from(hit_cycles),
-            line_shift: line_bytes.trailing_zeros(),
-            data: empty_filter(),
-            code: empty_filter(),
+            cycle_ps: shape.cycle_ps,
+            hit_ps: shape.cycle_ps * u64::from(shape.hit_cycles),
+            page_shift,
+            line_shift,
+            page_line_shift: page_shift - line_shift,
+            l1d: shape.l1d,
+            l1i: shape.l1i,
+            translations: Box::new([const { Cell::new(NOTHING) }; TRANSLATIONS]),
             counting: Counting::default(),
             task: Cell::new(0),
             moved: Cell::new(false),
-            index,
+            index: shape.index,
         }
     }
 
@@ -127,11 +142,24 @@ impl Port {
         self.counting.read()
     }
 
-    /// A load that the filter can answer: done, or `false` and nothing has happened.
+    /// The physical line of an address, if its translation is remembered.
     #[inline(always)]
-    pub fn read_filtered(&self, address: Address) -> bool {
-        let line = (address >> self.line_shift) as u32;
-        let hit = self.data[line as usize % ENTRIES].get() >> 1 == line;
+    fn line(&self, address: Address) -> Option<u32> {
+        let page = address >> self.page_shift;
+        let translation = self.translations[page as usize % TRANSLATIONS].get();
+        if translation >> 32 != page {
+            return None;
+        }
+        let line_in_page = (address >> self.line_shift) as u32 & ((1 << self.page_line_shift) - 1);
+        Some((translation as u32) << self.page_line_shift | line_in_page)
+    }
+
+    /// A load that hits the first-level cache: done. `false`: nothing has happened, and
+    /// [`Hardware::reference`](crate::Hardware::reference) has to serve it.
+    #[inline(always)]
+    pub fn read(&self, address: Address) -> bool {
+        let Some(line) = self.line(address) else { return false };
+        let hit = line_of(self.l1d.most_recent(line)) == line || self.l1d.touch(line).is_some();
         if hit {
             add(&self.counting.reads, 1);
             self.advance_ps(self.hit_ps);
@@ -139,11 +167,12 @@ impl Port {
         hit
     }
 
-    /// A store that the filter can answer: done, or `false` and nothing has happened.
+    /// A store that hits the first-level cache, which owns the line: done. `false`: nothing has
+    /// happened, and [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
-    pub fn write_filtered(&self, address: Address) -> bool {
-        let line = (address >> self.line_shift) as u32;
-        let hit = self.data[line as usize % ENTRIES].get() == line << 1 | 1;
+    pub fn write(&self, address: Address) -> bool {
+        let Some(line) = self.line(address) else { return false };
+        let hit = self.l1d.most_recent(line) == (line << 2 | OWNED | DIRTY) || self.write_owned(line);
         if hit {
             add(&self.counting.writes, 1);
             self.advance_ps(self.hit_ps);
@@ -151,45 +180,35 @@ impl Port {
         hit
     }
 
-    /// A fetch of a code line that the filter can answer. Takes no time: executing does.
+    fn write_owned(&self, line: u32) -> bool {
+        let owned = self.l1d.peek(line).is_some_and(|entry| entry.get() & OWNED != 0);
+        if owned && let Some(entry) = self.l1d.touch(line) {
+            mark(entry, DIRTY);
+        }
+        owned
+    }
+
+    /// A fetch of a code line that hits the first-level cache: done, in no time (executing takes
+    /// time). `false`: nothing has happened, and
+    /// [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
-    pub fn fetch_filtered(&self, address: Address) -> bool {
-        let line = (address >> self.line_shift) as u32;
-        let hit = self.code[line as usize % ENTRIES].get() == line;
+    pub fn fetch(&self, address: Address) -> bool {
+        let Some(line) = self.line(address) else { return false };
+        let hit = line_of(self.l1i.most_recent(line)) == line || self.l1i.touch(line).is_some();
         if hit {
             add(&self.counting.fetches, 1);
         }
         hit
     }
 
-    pub(crate) fn remember_data(&self, virtual_line: u32, writable: bool) {
-        self.data[virtual_line as usize % ENTRIES].set(virtual_line << 1 | u32::from(writable));
+    pub(crate) fn remember(&self, page: u32, frame: u32) {
+        self.translations[page as usize % TRANSLATIONS].set(u64::from(page) << 32 | u64::from(frame));
     }
 
-    pub(crate) fn remember_code(&self, virtual_line: u32) {
-        self.code[virtual_line as usize % ENTRIES].set(virtual_line);
-    }
-
-    pub(crate) fn forget_data(&self, virtual_line: u32) {
-        let entry = &self.data[virtual_line as usize % ENTRIES];
-        if entry.get() >> 1 == virtual_line {
-            entry.set(NOTHING);
+    pub(crate) fn forget(&self, page: u32) {
+        let translation = &self.translations[page as usize % TRANSLATIONS];
+        if translation.get() >> 32 == u64::from(page) {
+            translation.set(NOTHING);
         }
-    }
-
-    pub(crate) fn forget_code(&self, virtual_line: u32) {
-        let entry = &self.code[virtual_line as usize % ENTRIES];
-        if entry.get() == virtual_line {
-            entry.set(NOTHING);
-        }
-    }
-
-    pub(crate) fn forget(&self, virtual_line: u32) {
-        self.forget_data(virtual_line);
-        self.forget_code(virtual_line);
-    }
-
-    pub(crate) fn forget_everything(&self) {
-        self.data.iter().chain(self.code.iter()).for_each(|entry| entry.set(NOTHING));
     }
 }

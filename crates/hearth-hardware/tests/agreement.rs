@@ -83,12 +83,12 @@ fn counts(hardware: &Hardware) -> Counts {
 
 fn reference(hardware: &mut Hardware, cpu: usize, address: u64, access: Access) {
     let port = std::rc::Rc::clone(&hardware.ports()[cpu]);
-    let filtered = match access {
-        Access::Read => port.read_filtered(address),
-        Access::Write => port.write_filtered(address),
-        Access::Fetch => port.fetch_filtered(address),
+    let hit = match access {
+        Access::Read => port.read(address),
+        Access::Write => port.write(address),
+        Access::Fetch => port.fetch(address),
     };
-    if !filtered {
+    if !hit {
         let _ = hardware.reference(cpu, address, access, Mode::User);
     }
 }

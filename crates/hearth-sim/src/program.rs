@@ -106,7 +106,7 @@ impl<'a> Cpu<'a> {
     /// Loads from an address.
     #[inline(always)]
     pub fn read(&mut self, address: Address) {
-        if !self.port.read_filtered(address) {
+        if !self.port.read(address) {
             self.reference(address, Access::Read);
         }
         self.after_reference();
@@ -115,7 +115,7 @@ impl<'a> Cpu<'a> {
     /// Stores to an address.
     #[inline(always)]
     pub fn write(&mut self, address: Address) {
-        if !self.port.write_filtered(address) {
+        if !self.port.write(address) {
             self.reference(address, Access::Write);
         }
         self.after_reference();
@@ -138,7 +138,7 @@ impl<'a> Cpu<'a> {
         let line = 16.max(self.memory.hardware().borrow().line_bytes());
         let mut address = code.base & !(line - 1);
         while address < code.base + code.bytes {
-            if !self.port.fetch_filtered(address) {
+            if !self.port.fetch(address) {
                 self.reference(address, Access::Fetch);
             }
             self.after_reference();
