@@ -224,17 +224,32 @@ static __attribute__((noinline, cold)) uint64_t learn(qemu_plugin_meminfo_t info
 	return bits;
 }
 
+#define SIZE_ONE_UP (1ULL << SIZE_SHIFT)
+
+/*
+ * QEMU moves 16 bytes as two times 8. A word that differs from the last one only by 8 in its
+ * address is of the same instruction and direction: with 8 bytes each, they are one reference.
+ */
+static inline bool is_upper_half(uint64_t word)
+{
+	return (word >> SIZE_SHIFT & 15) == 3;
+}
+
 static void memory_referenced(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t vaddr,
 			      void *instruction)
 {
 	_Atomic uint64_t *entry = &known_info[((info >> 4) ^ (info >> 12)) & 63];
 	uint64_t known = atomic_load_explicit(entry, memory_order_relaxed);
-	uint64_t bits = known << 32;
+	uint64_t bits = known << 32, word;
 
 	(void)vcpu;
 	if (__builtin_expect(known >> 32 != (info | KNOWN >> 32), 0))
 		bits = learn(info, entry);
-	push((uint64_t)(uintptr_t)instruction << INSTRUCTION_SHIFT | bits | (vaddr & ADDRESS_MASK));
+	word = (uint64_t)(uintptr_t)instruction << INSTRUCTION_SHIFT | bits | (vaddr & ADDRESS_MASK);
+	if (__builtin_expect(cursor && word == cursor[-1] + 8 && is_upper_half(word), 0))
+		cursor[-1] += SIZE_ONE_UP;
+	else
+		push(word);
 }
 
 static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)

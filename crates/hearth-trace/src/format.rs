@@ -18,7 +18,7 @@ pub(crate) const CHUNK_EVENTS: usize = 1 << 17;
 /// A chunk ends between blocks, so it may have more, by at most what one buffer of the recorder
 /// can hold of one block.
 pub(crate) const MAX_CHUNK_EVENTS: usize = CHUNK_EVENTS + (1 << 15);
-pub(crate) const MAX_RAW_BYTES: usize = 8 << 20;
+pub(crate) const MAX_RAW_BYTES: usize = 4 << 20;
 pub(crate) const MAX_PACKED_BYTES: usize = MAX_RAW_BYTES + (MAX_RAW_BYTES >> 7) + 1024;
 pub(crate) const MAX_TRAILER_BYTES: usize = 16 << 20;
 pub(crate) const MAX_THREADS: usize = 1 << 16;

@@ -1,4 +1,48 @@
 //! Recorded memory references of real programs: format, recorder, streaming reader.
+//!
+//! A trace holds what a program did, thread by thread, as a sequence of [`Event`]s: code fetches,
+//! data reads and data writes, each with a dense address and the number of instructions that
+//! execute until the next one. `docs/trace-format.md` describes the file format, what a recording
+//! leaves out, and how its counts compare with other tools'.
+//!
+//! # Reading
+//! ```
+//! # fn main() -> Result<(), hearth_trace::TraceError> {
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/sort-sources.trace");
+//! let trace = hearth_trace::Trace::open(path)?;
+//! let mut reader = trace.thread(0)?;
+//! let (mut events, mut instructions) = (Vec::new(), 0);
+//! while reader.next_chunk(&mut events)? {
+//!     instructions += events.iter().map(|event| u64::from(event.instructions())).sum::<u64>();
+//! }
+//! assert_eq!(instructions, trace.info().threads[0].instructions);
+//! # Ok(())
+//! # }
+//! ```
+//! Memory stays bounded whatever the trace's size, and damage of any kind is an error that says
+//! where and what to do. Several replays of one trace each take their own [`ThreadReader`], or
+//! share one decoded copy ([`Trace::load_thread`]).
+//!
+//! # Recording
+//! [`record`] runs a command with qemu-user and a plugin that is built with this crate, or with
+//! valgrind's lackey where that QEMU is missing, and writes its trace. [`TraceWriter`] writes a
+//! trace of a program that never ran, for tests.
+//!
+//! # The parts
+//! | module | subject |
+//! |---|---|
+//! | `event` | an event in eight bytes |
+//! | `format` | the file's frame: header, chunk headers, trailer |
+//! | `shape` | what a block does, all but the data addresses |
+//! | `delta` | addresses as differences |
+//! | `chunk` | a chunk's payload, encoded and decoded |
+//! | `reader` | streams a thread's chunks |
+//! | `word`, `pages`, `thread`, `writer` | from the recorder's raw words to chunks |
+//! | `record` | runs the program: `qemu` with `plugin/recorder.c`, or `lackey` |
+//!
+//! # Speed
+//! `cargo run --release -p hearth-trace --example record -- FILE COMMAND...` records, reads back
+//! and prints both speeds.
 
 mod chunk;
 mod delta;

@@ -201,7 +201,7 @@ fn threads_stay_apart_and_their_chunks_are_in_the_order_of_completion() {
     let block = writer.define_block(0x1000, 8, 2);
     for i in 0..400_000 {
         let thread = if i < 200_000 { 0 } else { 1 };
-        writer.execute(thread, block, &reads([u64::from(thread) << 32 | 8 * i].into_iter())).unwrap();
+        writer.execute(thread, block, &reads([(u64::from(thread) << 32) + 8 * i].into_iter())).unwrap();
     }
     let info = writer.finish(&[], "tests", &[]).unwrap();
     assert_eq!(info.threads.iter().map(Counts::references).collect::<Vec<_>>(), [200_000, 200_000]);

@@ -118,14 +118,17 @@ pub enum RecordError {
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// This build of QEMU takes no plugins.
+    /// This QEMU does not take the plugin.
     #[error(
-        "{path}: this qemu-x86_64 takes no plugins; install one that does (Debian 12's own qemu-user package, \
-         not the one from backports), or record with valgrind's lackey", path = path.display()
+        "{path}: this QEMU ({version}) does not take the recorder's plugin; install one of version 6 to 8 with \
+         plugins (Debian 12's own qemu-user package, not the one from backports), or record with valgrind's lackey",
+        path = path.display()
     )]
     NoPlugins {
         /// The emulator found.
         path: PathBuf,
+        /// What it says of its version.
+        version: String,
     },
     /// The tool ended before the program ran.
     #[error("{tool} ended ({status}) before the program ran; its own message is above")]

@@ -67,7 +67,10 @@ fn check_format(path: &Path, head: &[u8]) -> Result<(), RecordError> {
     let other = |found: &str| RecordError::NotX86 { path: path.to_owned(), found: found.into() };
     if let Some(rest) = head.strip_prefix(b"#!") {
         let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let interpreter = String::from_utf8_lossy(line).trim().to_owned();
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim();
+        // `env` would replace itself by the interpreter, and only it would be recorded.
+        let interpreter = line.strip_prefix("/usr/bin/env ").unwrap_or(line).trim().to_owned();
         return Err(RecordError::Script { path: path.to_owned(), interpreter });
     }
     if !head.starts_with(b"\x7fELF") || head.len() < 20 {
@@ -96,6 +99,7 @@ mod tests {
     fn a_script_is_refused_with_the_name_of_its_interpreter() {
         let message = refusal("job.sh", b"#!/bin/sh -e\necho\n", 0o755);
         assert!(message.contains("record `/bin/sh -e ") && message.contains("job.sh"), "{message}");
+        assert!(refusal("job", b"#!/usr/bin/env python3\n", 0o755).contains("record `python3 "));
     }
 
     #[test]

@@ -23,6 +23,9 @@ use crate::writer::TraceWriter;
 
 const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
 
+/// The newest QEMU whose plugins have interface version 1: QEMU 9 refuses it.
+const NEWEST: u32 = 8;
+
 /// An x86-64-v2 processor: what distributions build for, without AVX (which QEMU emulates slowly)
 /// and without fast string moves (which would make copies go byte by byte).
 const PROCESSOR: &str = "Nehalem";
@@ -61,10 +64,10 @@ impl Qemu {
             let answer = answer.map_err(RecordError::io(format!("run {}", path.display())))?;
             Ok::<_, RecordError>(String::from_utf8_lossy(&answer.stdout).into_owned())
         };
-        if !ask("-h")?.contains("-plugin") {
-            return Err(RecordError::NoPlugins { path });
-        }
         let version = ask("--version")?.lines().next().unwrap_or(TOOL).trim().to_owned();
+        if !ask("-h")?.contains("-plugin") || major(&version).is_some_and(|major| major > NEWEST) {
+            return Err(RecordError::NoPlugins { path, version });
+        }
         Ok(Qemu { path, version })
     }
 
@@ -122,6 +125,11 @@ impl Recorder for Qemu {
         }
         Ok((status, notes.into_iter().map(String::from).collect()))
     }
+}
+
+/// The first number in QEMU's "qemu-x86_64 version 7.2.22 (Debian ...)".
+fn major(version: &str) -> Option<u32> {
+    version.split("version ").nth(1)?.split('.').next()?.parse().ok()
 }
 
 fn write_plugin() -> io::Result<TempPath> {
@@ -287,4 +295,16 @@ impl Channel {
 
 fn word_at(bytes: &[u8], i: usize) -> u32 {
     u32::from_ne_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_found_in_what_qemu_says() {
+        assert_eq!(major("qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7)"), Some(7));
+        assert_eq!(major("qemu-x86_64 version 10.0.2"), Some(10));
+        assert_eq!(major("something else"), None);
+    }
 }
