@@ -50,7 +50,7 @@
 #define GUEST_EXECVEAT 322
 
 struct slot {
-	uint32_t thread;	/* in the last slot, which no thread gets: STATUS_CUT_OFF or 0 */
+	uint32_t thread; /* in the last slot, which no thread gets: STATUS_CUT_OFF or 0 */
 	uint8_t unused[SLOT_HEADER_BYTES - 4];
 	uint64_t words[SLOT_WORDS];
 } __attribute__((aligned(SLOT_BYTES)));
@@ -59,10 +59,10 @@ _Static_assert(sizeof(struct slot) == SLOT_BYTES, "a slot is exactly SLOT_BYTES 
 #define STATUS_CUT_OFF 1
 
 enum message_kind {
-	MESSAGE_BLOCK = 1,	/* number: block, a: address, b: bytes | instructions << 32 */
-	MESSAGE_FULL = 2,	/* number: slot, a: its words */
-	MESSAGE_THREAD = 3,	/* number: thread, which is about to ask for its first slot */
-	MESSAGE_EXEC = 4,	/* the program is about to replace itself */
+	MESSAGE_BLOCK = 1,  /* number: block, a: address, b: bytes | instructions << 32 */
+	MESSAGE_FULL = 2,   /* number: slot, a: its words */
+	MESSAGE_THREAD = 3, /* number: thread, which is about to ask for its first slot */
+	MESSAGE_EXEC = 4,   /* the program is about to replace itself */
 	MESSAGE_EXEC_FAILED = 5,
 };
 
@@ -91,7 +91,8 @@ static struct slot scratch;
 static __thread uint64_t *cursor __attribute__((tls_model("initial-exec")));
 static __thread struct slot *current;
 
-/* A guest may close descriptors that it never opened; then the number can name one of its own files. */
+/* A guest may close descriptors that it never opened; then the number can name one of its own
+ * files. */
 static bool still_ours(int fd, ino_t inode)
 {
 	struct stat status;
@@ -108,7 +109,7 @@ static void cut_off(void)
 
 static void send(enum message_kind kind, uint32_t number, uint64_t a, uint64_t b)
 {
-	struct message message = { .kind = kind, .number = number, .a = a, .b = b };
+	struct message message = {.kind = kind, .number = number, .a = a, .b = b};
 
 	if (!atomic_load_explicit(&recording, memory_order_relaxed))
 		return;
@@ -132,7 +133,9 @@ static struct slot *empty_slot(uint32_t thread)
 	if (!atomic_load(&recording))
 		return &scratch;
 	do
-		got = still_ours(empty_pipe, empty_inode) ? read(empty_pipe, &number, sizeof(number)) : 0;
+		got = still_ours(empty_pipe, empty_inode)
+			      ? read(empty_pipe, &number, sizeof(number))
+			      : 0;
 	while (got < 0 && errno == EINTR);
 	if (got != sizeof(number)) {
 		cut_off();
@@ -196,7 +199,8 @@ static inline void push(uint64_t word)
 	/* The last word of a slot is never filled, so that there is always room for the zero. */
 	cursor[1] = 0;
 	cursor++;
-	if (__builtin_expect(((uintptr_t)cursor & (SLOT_BYTES - 1)) == SLOT_BYTES - sizeof(word), 0))
+	if (__builtin_expect(((uintptr_t)cursor & (SLOT_BYTES - 1)) == SLOT_BYTES - sizeof(word),
+			     0))
 		next_slot();
 }
 
@@ -215,12 +219,14 @@ static void block_executed(unsigned int vcpu, void *block)
 
 static _Atomic uint64_t known_info[64];
 
-static __attribute__((noinline, cold)) uint64_t learn(qemu_plugin_meminfo_t info, _Atomic uint64_t *entry)
+static __attribute__((noinline, cold)) uint64_t learn(qemu_plugin_meminfo_t info,
+						      _Atomic uint64_t *entry)
 {
 	uint64_t bits = (uint64_t)qemu_plugin_mem_is_store(info) << STORE_SHIFT |
 			(uint64_t)(qemu_plugin_mem_size_shift(info) & 15) << SIZE_SHIFT;
 
-	atomic_store_explicit(entry, KNOWN | (uint64_t)info << 32 | bits >> 32, memory_order_relaxed);
+	atomic_store_explicit(entry, KNOWN | (uint64_t)info << 32 | bits >> 32,
+			      memory_order_relaxed);
 	return bits;
 }
 
@@ -245,7 +251,8 @@ static void memory_referenced(unsigned int vcpu, qemu_plugin_meminfo_t info, uin
 	(void)vcpu;
 	if (__builtin_expect(known >> 32 != (info | KNOWN >> 32), 0))
 		bits = learn(info, entry);
-	word = (uint64_t)(uintptr_t)instruction << INSTRUCTION_SHIFT | bits | (vaddr & ADDRESS_MASK);
+	word = (uint64_t)(uintptr_t)instruction << INSTRUCTION_SHIFT | bits |
+	       (vaddr & ADDRESS_MASK);
 	if (__builtin_expect(cursor && word == cursor[-1] + 8 && is_upper_half(word), 0))
 		cursor[-1] += SIZE_ONE_UP;
 	else
@@ -262,7 +269,8 @@ static void block_translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 
 		bytes += qemu_plugin_insn_size(insn);
-		/* One callback for both directions: QEMU 7.2 skips a second one on references made by helpers. */
+		/* One callback for both directions: QEMU 7.2 skips a second one on references made
+		 * by helpers. */
 		qemu_plugin_register_vcpu_mem_cb(insn, memory_referenced, QEMU_PLUGIN_CB_NO_REGS,
 						 QEMU_PLUGIN_MEM_RW, (void *)(i & 1023));
 	}
@@ -276,15 +284,18 @@ static bool replaces_program(int64_t number)
 	return number == GUEST_EXECVE || number == GUEST_EXECVEAT;
 }
 
-static void system_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, uint64_t a1, uint64_t a2,
-			uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+static void system_call(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, uint64_t a1,
+			uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6,
+			uint64_t a7, uint64_t a8)
 {
-	(void)id, (void)vcpu, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8;
+	(void)id, (void)vcpu, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7,
+		(void)a8;
 	if (replaces_program(number))
 		send(MESSAGE_EXEC, 0, 0, 0);
 }
 
-static void system_call_returned(qemu_plugin_id_t id, unsigned int vcpu, int64_t number, int64_t result)
+static void system_call_returned(qemu_plugin_id_t id, unsigned int vcpu, int64_t number,
+				 int64_t result)
 {
 	(void)id, (void)vcpu, (void)result;
 	if (replaces_program(number))
@@ -346,7 +357,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
 	slot_count = argument(argc, argv, "slots");
 	full_pipe = out_of_the_way(argument(argc, argv, "full"));
 	empty_pipe = out_of_the_way(argument(argc, argv, "empty"));
-	if (!inode_of(full_pipe, &full_inode) || !inode_of(empty_pipe, &empty_inode) || slot_count <= 0) {
+	if (!inode_of(full_pipe, &full_inode) || !inode_of(empty_pipe, &empty_inode) ||
+	    slot_count <= 0) {
 		fprintf(stderr, "hearth recorder: needs full=FD,empty=FD,memory=FD,slots=N\n");
 		return -1;
 	}
@@ -355,7 +367,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
 		return -1;
 	}
 	close(memory);
-	if (pthread_key_create(&at_thread_exit, thread_exits) || pthread_atfork(NULL, NULL, forked_child)) {
+	if (pthread_key_create(&at_thread_exit, thread_exits) ||
+	    pthread_atfork(NULL, NULL, forked_child)) {
 		fprintf(stderr, "hearth recorder: cannot follow threads and forks\n");
 		return -1;
 	}

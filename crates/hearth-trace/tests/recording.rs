@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use hearth_trace::{
     Backend, Event, PAGE_BYTES, RecordError, RecordOptions, Summary, Trace, check_backend, record,
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 
 const STREAM: &str = r#"
@@ -232,6 +233,8 @@ fn a_crashing_program_leaves_a_trace_up_to_the_crash() {
     if lacks(Backend::Qemu) {
         return;
     }
+    let no_core_files = Rlimit { current: Some(0), maximum: getrlimit(Resource::Core).maximum };
+    setrlimit(Resource::Core, no_core_files).unwrap();
     let bench = Bench::new();
     let (summary, trace) = bench.record(&[bench.compile(CRASH, &[])], |_| {});
     assert!(!summary.status.success());

@@ -2,14 +2,12 @@
 
 use std::io::{self, BufRead, BufReader};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use rustix::io::{FdFlags, fcntl_setfd};
-
 use super::control::Control;
 use super::program::{Program, find_in_path};
+use super::start::start;
 use super::{RecordError, Recorder};
 use crate::event::PAGE_BYTES;
 use crate::writer::{Access, TraceWriter};
@@ -37,10 +35,7 @@ impl Lackey {
         command.args(["-q", "--tool=lackey", "--trace-mem=yes", "--child-silent-after-fork=yes"]);
         command.arg(format!("--log-fd={}", log.as_raw_fd()));
         command.arg("--").arg(&program.path).args(&program.arguments);
-        let inherit = move || Ok(fcntl_setfd(&log, FdFlags::empty())?);
-        // SAFETY: between fork and exec, the closure does nothing but a system call.
-        unsafe { command.pre_exec(inherit) };
-        command.spawn()
+        start(command, vec![log])
     }
 }
 

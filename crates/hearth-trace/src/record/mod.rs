@@ -4,6 +4,7 @@ mod control;
 mod lackey;
 mod program;
 mod qemu;
+mod start;
 
 use std::ffi::OsString;
 use std::io;

@@ -4,18 +4,17 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{FdFlags, fcntl_setfd};
 use tempfile::TempPath;
 
 use super::control::Control;
 use super::program::{Program, find_in_path};
+use super::start::start;
 use super::{RecordError, Recorder};
 use crate::thread::Block;
 use crate::word::BUFFER_WORDS;
@@ -80,11 +79,7 @@ impl Qemu {
         command.arg(format!("file={plugin},memory={memory},full={full},empty={empty},slots={MAX_SLOTS}"));
         command.args(["-cpu", PROCESSOR, "-seed", "1", "-0"]).arg(&program.name);
         command.arg(&program.path).args(&program.arguments);
-        let inherit =
-            move || guest.iter().try_for_each(|descriptor| Ok(fcntl_setfd(descriptor, FdFlags::empty())?));
-        // SAFETY: between fork and exec, the closure does nothing but system calls.
-        unsafe { command.pre_exec(inherit) };
-        command.spawn()
+        start(command, guest.into())
     }
 }
 
