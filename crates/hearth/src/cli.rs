@@ -1,6 +1,6 @@
 //! The command line: its commands, and what holds for all of them.
 
-use crate::{compare, generate, list, record, show, topology};
+use crate::{compare, generate, lab, list, record, show, topology};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 use std::ops::RangeInclusive;
@@ -10,6 +10,7 @@ Exit codes:
   0    done
   1    a run failed, or an output could not be written
   2    wrong input or usage
+  3    `lab --check` only: a claim does not hold
   130  interrupted (Ctrl-C); what was finished by then is printed and written, marked as partial
 
 Standard output carries results only; progress and messages go to standard error. NO_COLOR turns
@@ -35,6 +36,9 @@ pub enum Command {
     /// Runs programs on a simulated machine under several policies, side by side
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::Arguments),
+    /// Re-runs papers' experiments and judges what they claim
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(lab::Arguments),
     /// Records the memory references of a program, to be replayed by `compare --trace`
     #[command(after_help = record::EXAMPLES)]
     Record(record::Arguments),

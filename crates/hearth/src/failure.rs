@@ -10,6 +10,8 @@ pub enum Failure {
     Input(anyhow::Error),
     /// Something did not work: exit code 1.
     Failed(anyhow::Error),
+    /// A claim does not hold, and the user wanted to know: exit code 3.
+    Refuted,
     /// Ctrl-C: exit code 130.
     Interrupted,
     /// The reader of standard output has gone, which is its right: no message, exit code 0.
@@ -45,6 +47,10 @@ impl Failure {
                 complain("interrupted");
                 ExitCode::from(130)
             }
+            Failure::Refuted => {
+                complain("a claim does not hold");
+                ExitCode::from(3)
+            }
             Failure::NoReader => ExitCode::SUCCESS,
         }
     }
@@ -54,4 +60,18 @@ impl Failure {
 pub fn complain(message: impl Display) {
     let style = clap::builder::styling::AnsiColor::Red.on_default().bold();
     anstream::eprintln!("{style}error:{style:#} {message}");
+}
+
+/// Prints errors of runs, each once.
+pub fn complain_of(errors: &[impl Display]) {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for message in errors.iter().map(ToString::to_string) {
+        match counted.iter_mut().find(|(other, _)| *other == message) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((message, 1)),
+        }
+    }
+    for (message, count) in counted {
+        if count > 1 { complain(format!("{message} ({count} runs)")) } else { complain(message) }
+    }
 }

@@ -47,7 +47,7 @@ fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
                 .iter()
                 .find(|workload| workload.name == name)
                 .map_or_else(String::new, |workload| workload.description.to_owned()),
-            Kind::Experiments => String::new(),
+            Kind::Experiments => names::experiment(name)?.title,
         })
     };
     names::known(kind).into_iter().map(|name| Ok((name.to_owned(), described(name)?))).collect()

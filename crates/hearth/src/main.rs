@@ -5,12 +5,14 @@ mod compare;
 mod failure;
 mod generate;
 mod interrupt;
+mod lab;
 mod list;
 mod names;
 mod output;
 mod progress;
 mod record;
 mod show;
+mod table;
 mod topology;
 
 use clap::Parser;
@@ -20,6 +22,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Lab(arguments) => lab::run(&arguments),
         Command::Record(arguments) => record::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         Command::List(arguments) => list::run(&arguments),

@@ -3,6 +3,7 @@
 use crate::cli::Kind;
 use crate::failure::Failure;
 use anyhow::anyhow;
+use hearth_lab::{Experiment, ExperimentError};
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::{Policy, PolicyError};
 use hearth_workloads::WorkloadError;
@@ -37,6 +38,29 @@ fn policy(name: &str) -> Result<Policy, Failure> {
     })
 }
 
+/// Experiments by preset or file, each once; all presets if none is named.
+pub fn experiments(names: &[String]) -> Result<Vec<Experiment>, Failure> {
+    let presets = || Experiment::presets().iter().map(|preset| experiment(preset.0)).collect();
+    let experiments: Vec<Experiment> = match names {
+        [] => presets(),
+        names => names.iter().map(|name| experiment(name)).collect::<Result<_, _>>(),
+    }?;
+    for (index, experiment) in experiments.iter().enumerate() {
+        if experiments[..index].iter().any(|other| other.id == experiment.id) {
+            return Err(Failure::Input(anyhow!("experiment {} is named twice; name it once", experiment.id)));
+        }
+    }
+    Ok(experiments)
+}
+
+/// An experiment by preset or file.
+pub fn experiment(name: &str) -> Result<Experiment, Failure> {
+    Experiment::load(name).map_err(|error| match error {
+        ExperimentError::Unreadable(_) if !is_path(name) => unknown(Kind::Experiments, name),
+        error => Failure::input(error),
+    })
+}
+
 /// Refuses a mix with an unknown program.
 pub fn check_mix(mix: &str) -> Result<(), Failure> {
     hearth_workloads::mix(mix).map(drop).map_err(|error| match error {
@@ -55,7 +79,7 @@ pub fn known(kind: Kind) -> Vec<&'static str> {
         Kind::Machines => hearth_machine::presets().iter().map(|preset| preset.0).collect(),
         Kind::Policies => hearth_policy::presets().iter().map(|preset| preset.0).collect(),
         Kind::Workloads => hearth_workloads::list().iter().map(|workload| workload.name).collect(),
-        Kind::Experiments => Vec::new(),
+        Kind::Experiments => Experiment::presets().iter().map(|preset| preset.0).collect(),
     }
 }
 

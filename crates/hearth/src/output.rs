@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The version of what `--json` prints; it changes when a key changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;
@@ -39,7 +39,9 @@ pub fn print_json(content: &impl Serialize) -> Outcome {
 /// Writes a file beside its place and renames it, so that it is complete or not there.
 pub fn write_file(path: &Path, content: &[u8]) -> Outcome {
     write_beside(path, content)
-        .with_context(|| format!("cannot write {}; name a file in a folder that you may write to", path.display()))
+        .with_context(|| {
+            format!("cannot write {}; name a file in a folder that you may write to", path.display())
+        })
         .map_err(Failure::Failed)
 }
 
@@ -67,10 +69,18 @@ pub fn check_writable(path: &Path) -> Outcome {
     } else {
         return Ok(());
     };
-    Err(Failure::Input(anyhow::anyhow!("cannot write {}: {problem}; name a file in an existing folder", path.display())))
+    Err(Failure::Input(anyhow::anyhow!(
+        "cannot write {}: {problem}; name a file in an existing folder",
+        path.display()
+    )))
 }
 
 /// Whether results go to a terminal.
 pub fn to_terminal() -> bool {
     std::io::stdout().is_terminal()
+}
+
+/// Says which files were written.
+pub fn announce<'a>(paths: impl IntoIterator<Item = &'a Option<PathBuf>>) {
+    paths.into_iter().flatten().for_each(|path| anstream::eprintln!("wrote {}", path.display()));
 }

@@ -11,7 +11,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar for so many runs.
+    /// A bar for so many runs; the number may be corrected as they end.
     pub fn new(runs: usize) -> Self {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::new(runs as u64).with_style(style())
@@ -29,10 +29,11 @@ impl Bar {
 }
 
 impl Progress for Bar {
-    fn advanced(&self, done: usize, _all: usize, run: Result<&Run, &JobError>) {
+    fn advanced(&self, done: usize, all: usize, run: Result<&Run, &JobError>) {
         if let Ok(run) = run {
             self.bar.set_message(format!("{} under {}, seed {}", run.workload, run.policy, run.seed));
         }
+        self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
     }
 }

@@ -73,7 +73,7 @@ fn text(kind: ShowKind, name: &str) -> Option<String> {
         ShowKind::Machine => preset(hearth_machine::presets()),
         ShowKind::Policy => preset(hearth_policy::presets()),
         ShowKind::Workload => workload(name),
-        ShowKind::Experiment => None,
+        ShowKind::Experiment => preset(hearth_lab::Experiment::presets()),
     }
 }
 

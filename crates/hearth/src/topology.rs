@@ -34,12 +34,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn to_json(topology: &HostTopology) -> Value {
-    let cpu = |cpu: &host::HostCpu| {
-        json!({ "id": cpu.id, "core_cpus": cpu.core_cpus, "package": cpu.package, "clock_hz": cpu.clock_hz })
-    };
-    let node = |node: &host::HostNode| {
-        json!({ "id": node.id, "cpus": node.cpus, "memory_bytes": node.memory_bytes, "distances": node.distances })
-    };
+    let cpu = |cpu: &host::HostCpu| json!({ "id": cpu.id, "core_cpus": cpu.core_cpus, "package": cpu.package, "clock_hz": cpu.clock_hz });
+    let node = |node: &host::HostNode| json!({ "id": node.id, "cpus": node.cpus, "memory_bytes": node.memory_bytes, "distances": node.distances });
     let cache = |cache: &host::HostCache| {
         json!({
             "name": cache.name(), "level": cache.level, "size_bytes": cache.size_bytes,

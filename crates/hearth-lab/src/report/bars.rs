@@ -65,11 +65,8 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
 
 fn compared_with(comparison: &Comparison) -> String {
     let base = comparison.base().map_or("", |base| base.name.as_str());
-    let spread = if comparison.seeds.len() > 1 {
-        " Medians; the black line is the spread over the seeds."
-    } else {
-        ""
-    };
+    let spread =
+        if comparison.seeds.len() > 1 { " Medians; the thin line is the spread over the seeds." } else { "" };
     format!("Changes are against {base}.{spread}")
 }
 

@@ -21,6 +21,7 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
         )
     };
     html! {
+        p.about { b { (best.name) } " against " b { (base.name) } ":" }
         dl.tiles {
             (tile("Execution time", &change(is.execution_s.change_percent(&was.execution_s)),
                 from_to(|summary| summary.execution_s, "s")))

@@ -39,6 +39,14 @@ pub fn signed_count(value: f64) -> String {
     format!("{sign}{}", count(value.abs()))
 }
 
+/// `seed 1`, `seeds 1 to 3`.
+pub fn seeds(seeds: &[u64]) -> String {
+    match seeds {
+        [first, .., last] => format!("seeds {first} to {last}"),
+        seeds => format!("seed {}", seeds.first().copied().unwrap_or_default()),
+    }
+}
+
 /// A change in percent with its sign: `-6.1 %`.
 pub fn change(percent: f64) -> String {
     if percent.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{percent:+.1} %") }

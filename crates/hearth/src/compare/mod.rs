@@ -3,7 +3,7 @@
 mod plan;
 mod table;
 
-use crate::failure::{Failure, Outcome, complain};
+use crate::failure::{Failure, Outcome, complain_of};
 use crate::progress::Bar;
 use crate::{cli, interrupt, output};
 use anyhow::anyhow;
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !comparison.policies.is_empty() {
         show(arguments, &comparison)?;
     }
-    errors.iter().for_each(complain);
+    complain_of(&errors);
     match errors.len() {
         _ if stopped => Err(Failure::Interrupted),
         0 => Ok(()),
@@ -108,8 +108,6 @@ fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
         return output::print_json(&Json { summary: comparison.sentence(), comparison });
     }
     output::print(&table::text(comparison, arguments.verbose))?;
-    for path in [&arguments.report, &arguments.perfetto].into_iter().flatten() {
-        anstream::eprintln!("wrote {}", path.display());
-    }
+    output::announce([&arguments.report, &arguments.perfetto]);
     Ok(())
 }

@@ -50,10 +50,7 @@ impl Plan {
     }
 
     /// The finished runs side by side, and what went wrong with the others.
-    pub fn collect(
-        &self,
-        results: Vec<Option<Result<Run, JobError>>>,
-    ) -> (Comparison, Vec<JobError>) {
+    pub fn collect(&self, results: Vec<Option<Result<Run, JobError>>>) -> (Comparison, Vec<JobError>) {
         let mut runs: Vec<Vec<Run>> = self.policies.iter().map(|_| Vec::new()).collect();
         let mut errors = Vec::new();
         for (index, result) in results.into_iter().enumerate() {
@@ -65,7 +62,8 @@ impl Plan {
         }
         let partial = runs.iter().any(|runs| runs.len() < self.seeds.len());
         let named = self.policies.iter().zip(runs);
-        let policies = named.filter_map(|(policy, runs)| PolicyRuns::new(&policy.name, &policy.description, runs));
+        let policies =
+            named.filter_map(|(policy, runs)| PolicyRuns::new(&policy.name, &policy.description, runs));
         let comparison = Comparison {
             machine: self.machine.name.clone(),
             machine_description: self.machine.description.clone(),

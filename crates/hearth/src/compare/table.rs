@@ -1,15 +1,9 @@
 //! A comparison as text for a terminal.
 
-use crate::output;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, LineStyle, Table, TableStyle};
+use crate::table::{number, table};
+use comfy_table::{Attribute, Cell, Color, Table};
 use hearth_lab::report::{Comparison, Figure, PolicyRuns, format};
 use hearth_sim::measure::Tally;
-
-/// Lines above, below, and under the header.
-const STYLE: TableStyle = TableStyle::new()
-    .top_border(LineStyle::none().fill('─').junction('─'))
-    .header_separator(LineStyle::none().fill('─').junction('─'))
-    .bottom_border(LineStyle::none().fill('─').junction('─'));
 
 /// The table, applications if asked for, and the summary.
 pub fn text(comparison: &Comparison, verbose: bool) -> String {
@@ -26,21 +20,27 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
 
 fn title(comparison: &Comparison) -> String {
     let Comparison { workload, machine, scale, .. } = comparison;
-    format!("{workload} on {machine}, scale {scale}, {}", seeds(&comparison.seeds))
-}
-
-fn seeds(seeds: &[u64]) -> String {
-    match seeds {
-        [first, .., last] => format!("seeds {first} to {last} (medians, with least..greatest)"),
-        seeds => format!("seed {}", seeds.first().copied().unwrap_or_default()),
-    }
+    let spread = if comparison.seeds.len() > 1 { " (medians, with least..greatest)" } else { "" };
+    format!("{workload} on {machine}, scale {scale}, {}{spread}", format::seeds(&comparison.seeds))
 }
 
 fn policies(comparison: &Comparison) -> Table {
-    let mut table = table(&[
-        "policy", "time s", "change", "misses M", "change", "idle %", "switches", "CPU moves", "domain moves",
-        "node moves", "slice ms",
-    ]);
+    let mut table = table(
+        &[
+            "policy",
+            "time s",
+            "change",
+            "misses M",
+            "change",
+            "idle %",
+            "switches",
+            "CPU moves",
+            "domain moves",
+            "node moves",
+            "slice ms",
+        ],
+        1,
+    );
     for (index, policy) in comparison.policies.iter().enumerate() {
         let base = comparison.base().filter(|_| index > 0);
         table.add_row(policy_row(policy, base));
@@ -68,10 +68,21 @@ fn policy_row(policy: &PolicyRuns, base: Option<&PolicyRuns>) -> Vec<Cell> {
 }
 
 fn applications(comparison: &Comparison) -> Table {
-    let mut table = table(&[
-        "application", "policy", "time s", "change", "CPU time s", "misses M", "switches", "CPU moves", "slice ms",
-        "response ms",
-    ]);
+    let mut table = table(
+        &[
+            "application",
+            "policy",
+            "time s",
+            "change",
+            "CPU time s",
+            "misses M",
+            "switches",
+            "CPU moves",
+            "slice ms",
+            "response ms",
+        ],
+        2,
+    );
     for application in comparison.applications() {
         for (index, policy) in comparison.policies.iter().enumerate() {
             let base = comparison.base().filter(|_| index > 0);
@@ -103,30 +114,11 @@ fn application_row(name: &str, policy: &PolicyRuns, base: Option<&PolicyRuns>) -
     ]
 }
 
-/// A table with a header; coloured only on a terminal.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
-    if !output::to_terminal() {
-        table.force_no_tty();
-    }
-    let aligned = |(index, text): (usize, &&str)| {
-        let cell = Cell::new(text).add_attribute(Attribute::Bold);
-        if index == 0 { cell } else { cell.set_alignment(CellAlignment::Right) }
-    };
-    table.set_header(header.iter().enumerate().map(aligned));
-    table
-}
-
 /// The median, and below it the spread over the seeds if there is one.
 fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> Cell {
     let median = show(figure.median);
     let (low, high) = (show(figure.low), show(figure.high));
     number(if low == high { median } else { format!("{median}\n{low}..{high}") })
-}
-
-fn number(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 /// A change against the base: green where it is less, as less time and fewer misses are better.

@@ -1,0 +1,141 @@
+//! The claims of an experiment with their verdicts, as they are told in text and on pages.
+
+use super::{Comparison, PolicyRuns};
+use crate::{ClaimResult, Experiment, Judgement, Run, Verdict};
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+
+/// A judged experiment.
+pub struct Findings<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// What was found.
+    pub judgement: &'a Judgement,
+    /// Length of the programs; 1 is the paper's size.
+    pub scale: f64,
+    /// The seeds.
+    pub seeds: &'a [u64],
+    /// Whether runs are missing because of an interruption or a failure.
+    pub partial: bool,
+}
+
+impl Findings<'_> {
+    /// How many claims have this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.judgement.claims.iter().filter(|claim| claim.verdict == verdict).count()
+    }
+
+    /// What came out, in a sentence.
+    pub fn sentence(&self) -> String {
+        let Experiment { id, paper, .. } = self.experiment;
+        let (holding, all) = (self.count(Verdict::Holds), self.judgement.claims.len());
+        let named = |verdict: Verdict| {
+            let claims = self.judgement.claims.iter().filter(|claim| claim.verdict == verdict);
+            claims.map(|claim| claim.id.as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let mut sentence = format!("{holding} of {all} claims of {paper} ({id}) hold");
+        for (verdict, words) in [(Verdict::DoesNotHold, "not holding"), (Verdict::NotRun, "not run")] {
+            if self.count(verdict) > 0 {
+                sentence.push_str(&format!("; {words}: {}", named(verdict)));
+            }
+        }
+        sentence.push('.');
+        sentence
+    }
+
+    /// The runs of the workloads that ran under the baseline and other policies, side by side.
+    pub fn comparisons(&self) -> Vec<Comparison> {
+        let Self { experiment, judgement, .. } = self;
+        let mut workloads: Vec<&str> = Vec::new();
+        for run in &judgement.runs {
+            if !workloads.contains(&run.workload.as_str()) {
+                workloads.push(&run.workload);
+            }
+        }
+        let machine =
+            Machine::load(&experiment.machine).map(|machine| machine.description).unwrap_or_default();
+        let comparison = |workload: &str| Comparison {
+            machine: experiment.machine.clone(),
+            machine_description: machine.clone(),
+            workload: workload.to_owned(),
+            scale: self.scale,
+            seeds: self.seeds.to_vec(),
+            partial: self.partial,
+            policies: self.policies(workload),
+        };
+        let compares = |comparison: &Comparison| {
+            comparison.policies.len() > 1 && comparison.policies[0].name == experiment.baseline
+        };
+        workloads.into_iter().map(comparison).filter(compares).collect()
+    }
+
+    /// What ran under each policy, the baseline first. Of several runs with one seed the first
+    /// counts: the later ones were done with caches flushed on purpose.
+    fn policies(&self, workload: &str) -> Vec<PolicyRuns> {
+        let mut policies: Vec<(&str, Vec<Run>)> = Vec::new();
+        for run in self.judgement.runs.iter().filter(|run| run.workload == workload) {
+            match policies.iter_mut().find(|(name, _)| *name == run.policy) {
+                Some((_, runs)) if runs.iter().all(|other| other.seed != run.seed) => runs.push(run.clone()),
+                Some(_) => {}
+                None => policies.push((&run.policy, vec![run.clone()])),
+            }
+        }
+        policies.sort_by_key(|(name, _)| *name != self.experiment.baseline);
+        let described = |name: &str| Policy::load(name).map(|policy| policy.description).unwrap_or_default();
+        policies
+            .into_iter()
+            .filter_map(|(name, runs)| PolicyRuns::new(name, &described(name), runs))
+            .collect()
+    }
+}
+
+/// A value, its spread, and the band that it must be in, as text.
+pub mod text {
+    use super::super::format::significant;
+    use crate::RowResult;
+
+    /// What was measured, if it was.
+    pub fn measured(row: &RowResult) -> String {
+        row.measured.map_or_else(|| "-".to_owned(), significant)
+    }
+
+    /// The paper's figure as the experiment has it, if the paper gives one.
+    pub fn paper(row: &RowResult) -> String {
+        row.paper.map_or_else(|| "-".to_owned(), |paper| paper.to_string())
+    }
+
+    /// The least and the greatest value, if they differ.
+    pub fn spread(row: &RowResult) -> Option<String> {
+        let [low, high] = row.spread?;
+        let (low, high) = (significant(low), significant(high));
+        (low != high).then(|| format!("{low} to {high}"))
+    }
+
+    /// `-10 to -3`, `at most 1.5`, `at least 85`, or nothing.
+    pub fn band(row: &RowResult) -> String {
+        match row.band {
+            [Some(low), Some(high)] => format!("{low} to {high}"),
+            [Some(low), None] => format!("at least {low}"),
+            [None, Some(high)] => format!("at most {high}"),
+            [None, None] => String::new(),
+        }
+    }
+
+    /// Whether the row is as it must be.
+    pub fn holds(row: &RowResult) -> &'static str {
+        match (row.holds, row.band) {
+            (_, [None, None]) => "",
+            (Some(true), _) => "yes",
+            (Some(false), _) => "no",
+            (None, _) => "not run",
+        }
+    }
+}
+
+/// The kind of a claim in a word.
+pub fn kind(claim: &ClaimResult) -> &'static str {
+    match claim.kind {
+        crate::Kind::Input => "input",
+        crate::Kind::Outcome => "outcome",
+    }
+}

@@ -1,0 +1,128 @@
+//! `hearth lab`: what papers found, checked.
+
+mod table;
+
+use crate::failure::{Failure, Outcome, complain_of};
+use crate::progress::Bar;
+use crate::{cli, interrupt, names, output};
+use anyhow::anyhow;
+use clap::Args;
+use hearth_lab::report::{self, Findings};
+use hearth_lab::{ClaimResult, Experiment, Judgement, Verdict, judge};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  hearth lab T --scale 0.1                       a quick look
+  hearth lab T --seeds 3 --report report.html    the paper's size, with medians and spread
+  hearth list experiments";
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Experiments: names (see `hearth list experiments`) or TOML files [default: all]
+    #[arg(value_name = "EXPERIMENT")]
+    experiments: Vec<String>,
+    /// Run everything with the seeds 1 to N; figures are then medians, with their spread
+    #[arg(long, value_name = "N", default_value = "1", value_parser = cli::seeds)]
+    seeds: u64,
+    /// Shorten the programs: above 0 and up to 1, the paper's size
+    #[arg(short, long, value_name = "X", default_value = "1", value_parser = cli::scale)]
+    scale: f64,
+    /// Runs at a time [default: the number of CPUs]
+    #[arg(short, long, value_name = "N", value_parser = cli::jobs)]
+    jobs: Option<usize>,
+    /// End with exit code 3 if a claim does not hold
+    #[arg(long)]
+    check: bool,
+    /// Print the claims as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, to be opened in a browser
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the claims as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let files = [&arguments.report, &arguments.markdown];
+    files.into_iter().flatten().try_for_each(|path| output::check_writable(path))?;
+    let experiments = names::experiments(&arguments.experiments)?;
+    let seeds: Vec<u64> = (1..=arguments.seeds).collect();
+    let stop = interrupt::flag()?;
+    let threads = arguments.jobs.unwrap_or_else(cli::default_jobs);
+    let bar = Bar::new(0);
+    let judged = |experiment| judge(experiment, arguments.scale, &seeds, threads, &bar, Some(stop));
+    let judgements: Vec<Judgement> =
+        experiments.iter().map(judged).collect::<Result<_, _>>().map_err(Failure::input)?;
+    bar.finish();
+    let stopped = stop.load(Ordering::Relaxed);
+    let finding = |(experiment, judgement)| found(arguments, experiment, judgement, &seeds, stopped);
+    let findings: Vec<Findings<'_>> = experiments.iter().zip(&judgements).map(finding).collect();
+    show(arguments, &findings)?;
+    end(arguments, &judgements, stopped)
+}
+
+fn found<'a>(
+    arguments: &Arguments,
+    experiment: &'a Experiment,
+    judgement: &'a Judgement,
+    seeds: &'a [u64],
+    stopped: bool,
+) -> Findings<'a> {
+    let partial = stopped || !judgement.failures.is_empty();
+    Findings { experiment, judgement, scale: arguments.scale, seeds, partial }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    scale: f64,
+    seeds: &'a [u64],
+    partial: bool,
+    claims: Vec<&'a ClaimResult>,
+}
+
+fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
+    if let Some(path) = &arguments.report {
+        output::write_file(path, report::lab_page(findings).as_bytes())?;
+    }
+    if let Some(path) = &arguments.markdown {
+        let command = command(arguments);
+        let parts = findings.iter().map(|findings| report::markdown(findings, &command));
+        output::write_file(path, parts.collect::<Vec<_>>().join("\n").as_bytes())?;
+    }
+    if arguments.json {
+        return output::print_json(&Json {
+            scale: arguments.scale,
+            seeds: findings.first().map(|findings| findings.seeds).unwrap_or_default(),
+            partial: findings.iter().any(|findings| findings.partial),
+            claims: findings.iter().flat_map(|findings| &findings.judgement.claims).collect(),
+        });
+    }
+    findings.iter().try_for_each(|findings| output::print(&table::text(findings)))?;
+    output::announce([&arguments.report, &arguments.markdown]);
+    Ok(())
+}
+
+/// The command that makes the same figures again.
+fn command(arguments: &Arguments) -> String {
+    let names: String = arguments.experiments.iter().map(|name| format!(" {name}")).collect();
+    format!("hearth lab{names} --scale {} --seeds {}", arguments.scale, arguments.seeds)
+}
+
+fn end(arguments: &Arguments, judgements: &[Judgement], stopped: bool) -> Outcome {
+    let failures: Vec<_> = judgements.iter().flat_map(|judgement| &judgement.failures).collect();
+    complain_of(&failures);
+    let claims = || judgements.iter().flat_map(|judgement| &judgement.claims);
+    match failures.len() {
+        _ if stopped => Err(Failure::Interrupted),
+        1.. => Err(Failure::Failed(anyhow!("{} runs failed", failures.len()))),
+        0 if arguments.check && claims().any(|claim| claim.verdict == Verdict::DoesNotHold) => {
+            Err(Failure::Refuted)
+        }
+        0 => Ok(()),
+    }
+}

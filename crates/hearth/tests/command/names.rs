@@ -1,0 +1,71 @@
+//! What comes with Hearth can be listed and shown; what does not is refused with a hint.
+
+use crate::{complaint, json, output};
+
+#[test]
+fn everything_that_is_listed_can_be_shown() {
+    for (plural, kind) in [
+        ("machines", "machine"),
+        ("policies", "policy"),
+        ("workloads", "workload"),
+        ("experiments", "experiment"),
+    ] {
+        let list = json(&["list", plural, "--json"]);
+        assert_eq!(list["schema"], 1);
+        let entries = list[plural].as_array().unwrap();
+        assert!(!entries.is_empty(), "{plural}");
+        for entry in entries {
+            let name = entry["name"].as_str().unwrap();
+            assert!(!entry["description"].as_str().unwrap().is_empty(), "{name}");
+            assert!(output(&["list", plural]).contains(name));
+            let shown = json(&["show", kind, name, "--json"]);
+            assert_eq!(shown["text"].as_str().unwrap(), output(&["show", kind, name]));
+        }
+    }
+}
+
+#[test]
+fn a_shown_machine_is_a_machine_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, output(&["show", "machine", "sgi-4d340"])).unwrap();
+    let machine = file.to_str().unwrap();
+    let compared = json(&[
+        "compare",
+        "--scale",
+        "0.01",
+        "--policies",
+        "standard",
+        "--machine",
+        machine,
+        "--json",
+        "matrix",
+    ]);
+    assert_eq!(compared["machine"], "sgi-4d340");
+}
+
+#[test]
+fn a_misspelt_name_is_answered_with_the_nearest() {
+    for (arguments, hint) in [
+        (&["compare", "matirx"][..], "did you mean matrix?"),
+        (&["compare", "matrix+choleski"], "did you mean cholesky?"),
+        (&["compare", "--policies", "standard,hevy"], "did you mean heavy?"),
+        (&["compare", "--machine", "sgi-4d34"], "did you mean sgi-4d340?"),
+        (&["show", "policy", "lihgt"], "did you mean light?"),
+        (&["show", "machine", "zzz"], "choose from sgi-4d340"),
+        (&["lab", "Q9"], "choose from T"),
+    ] {
+        let complaint = complaint(arguments, 2);
+        assert!(complaint.contains(hint) && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
+    }
+}
+
+#[test]
+fn the_topology_of_this_host_is_a_machine() {
+    let toml = output(&["topology", "--toml"]);
+    assert!(toml.contains("[[cache]]"), "{toml}");
+    let topology = json(&["topology", "--json"]);
+    assert_eq!(topology["schema"], 1);
+    assert!(!topology["cpus"].as_array().unwrap().is_empty());
+    assert!(!output(&["topology"]).is_empty());
+}

@@ -1,0 +1,54 @@
+//! Help, completions, manual pages, and wrong usage.
+
+use crate::{complaint, hearth, output};
+
+#[test]
+fn help_names_every_command_and_the_exit_codes() {
+    let help = output(&["--help"]);
+    for word in ["compare", "lab", "record", "topology", "list", "show", "Exit codes", "130", "NO_COLOR"] {
+        assert!(help.contains(word), "{word} is missing:\n{help}");
+    }
+    for command in ["compare", "lab", "record", "topology", "list", "show", "completions", "man"] {
+        assert!(output(&[command, "--help"]).contains("Usage: hearth"));
+    }
+}
+
+#[test]
+fn no_command_is_answered_with_help() {
+    assert!(complaint(&[], 2).contains("Usage: hearth"));
+}
+
+#[test]
+fn a_number_out_of_range_is_answered_with_the_range() {
+    for (arguments, range) in [
+        (&["compare", "--scale", "0"][..], "above 0 and up to 1"),
+        (&["compare", "--scale", "nan"], "above 0 and up to 1"),
+        (&["compare", "--seeds", "0"], "from 1 to 1000"),
+        (&["compare", "--jobs", "-1"], "jobs"),
+        (&["compare", "--copies", "2"], "--trace"),
+        (&["lab", "--scale", "1.5"], "above 0 and up to 1"),
+    ] {
+        let complaint = complaint(arguments, 2);
+        assert!(complaint.contains(range), "{arguments:?}: {complaint}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_made_from_the_command_line() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(output(&["completions", shell]).contains("compare"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    hearth(&["man"]).arg(folder.path().join("man1")).assert().success();
+    let page = std::fs::read_to_string(folder.path().join("man1/hearth-compare.1")).unwrap();
+    assert!(page.contains("policies"));
+}
+
+#[test]
+fn a_program_that_does_not_exist_cannot_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("x.trace");
+    let complaint = complaint(&["record", "-o", trace.to_str().unwrap(), "--", "no-such-program"], 2);
+    assert!(complaint.contains("no-such-program: command not found"), "{complaint}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
