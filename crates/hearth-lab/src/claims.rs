@@ -136,7 +136,8 @@ pub fn judge(
             _ => {}
         }
     }
-    judgement.claims = experiment.claims.iter().map(|claim| claim.judge(experiment, seeds, &results)).collect();
+    judgement.claims =
+        experiment.claims.iter().map(|claim| claim.judge(experiment, seeds, &results)).collect();
     Ok(judgement)
 }
 
@@ -144,14 +145,17 @@ impl Row {
     fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> RowResult {
         let setups = self.measure.setups(experiment);
         let of_seed = |&seed: &u64| {
-            let needed: Option<Vec<_>> = setups.iter().map(|setup| runs.get(&(setup.clone(), seed))).collect();
+            let needed: Option<Vec<_>> =
+                setups.iter().map(|setup| runs.get(&(setup.clone(), seed))).collect();
             self.measure.value(&needed?)
         };
         let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
         values.sort_by(f64::total_cmp);
         let complete = values.len() == seeds.len() && !values.is_empty();
         let measured = complete.then(|| median(&values));
-        let within = |value: f64| self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high);
+        let within = |value: f64| {
+            self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
+        };
         RowResult {
             name: self.measure.name(),
             paper: self.paper,

@@ -43,7 +43,8 @@ fn slope_spread(run: &RunResult) -> Option<f64> {
     let mut samples = run.samples.iter().filter(|sample| sample.at_ns < first_end_ns).skip(1);
     let first = samples.next()?;
     let last = samples.last()?;
-    let rates: Vec<f64> = last.cpu_ns.iter().zip(&first.cpu_ns).map(|(late, early)| (late - early) as f64).collect();
+    let rates: Vec<f64> =
+        last.cpu_ns.iter().zip(&first.cpu_ns).map(|(late, early)| (late - early) as f64).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
     Some(100.0 * (most - least) / mean)
@@ -72,7 +73,9 @@ impl Measure {
             Measure::MissesChange { .. } | Measure::MissesChangeOver { .. } => {
                 change(misses(runs[0]), misses(runs[1]))
             }
-            Measure::TimeChange { .. } | Measure::TimeChangeOver { .. } => change(time(runs[0]), time(runs[1])),
+            Measure::TimeChange { .. } | Measure::TimeChangeOver { .. } => {
+                change(time(runs[0]), time(runs[1]))
+            }
             Measure::TimeChangeMinus { .. } => {
                 change(time(runs[0]), time(runs[2])) - change(time(runs[1]), time(runs[2]))
             }
@@ -103,7 +106,10 @@ impl Measure {
                 format!("{application}, {from_ms}-{} ms", to_ms - u64::from(*to_ms == 31))
             }
             Measure::EndShare { application, end } => {
-                format!("{application}, {}", format!("{end:?}").to_lowercase().replace("systemcall", "system call"))
+                format!(
+                    "{application}, {}",
+                    format!("{end:?}").to_lowercase().replace("systemcall", "system call")
+                )
             }
             Measure::SliceRatio { workload, .. } => format!("{workload}, slice"),
             Measure::MissesChange { workload, .. } | Measure::MissesChangeOver { workload, .. } => {
