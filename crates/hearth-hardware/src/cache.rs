@@ -23,6 +23,31 @@ pub(crate) fn line_of(entry: Entry) -> u32 {
     entry >> 2
 }
 
+/// The way of a set that holds a line. Looks at all ways at once, without a branch for each: the
+/// compiler makes vector code of it, and where the line is would be anyone's guess to a branch predictor.
+#[inline(always)]
+fn way_of(set: &[Cell<Entry>], line: u32) -> Option<usize> {
+    let hits = match set.len() {
+        4 => hits::<4>(set, line),
+        8 => hits::<8>(set, line),
+        12 => hits::<12>(set, line),
+        16 => hits::<16>(set, line),
+        _ => return set.iter().position(|entry| line_of(entry.get()) == line),
+    };
+    (hits != 0).then(|| hits.trailing_zeros() as usize)
+}
+
+/// A bit for each way that holds the line.
+#[inline(always)]
+fn hits<const WAYS: usize>(set: &[Cell<Entry>], line: u32) -> u32 {
+    let Some(set) = set.first_chunk::<WAYS>() else { return 0 };
+    let mut hits = 0;
+    for (way, entry) in set.iter().enumerate() {
+        hits |= if line_of(entry.get()) == line { 1 << way } else { 0 };
+    }
+    hits
+}
+
 /// A cache: an array of sets. Knows no other cache and no latency. Its entries are in cells, because a
 /// CPU looks into its first level without asking for the rest of the memory system.
 #[derive(Clone, Debug)]
@@ -59,7 +84,7 @@ impl Cache {
         if line_of(set[0].get()) == line {
             return set.first();
         }
-        let way = 1 + set[1..].iter().position(|entry| line_of(entry.get()) == line)?;
+        let way = way_of(set, line)?;
         let entry = set[way].get();
         for later in (1..=way).rev() {
             set[later].set(set[later - 1].get());
@@ -71,7 +96,8 @@ impl Cache {
     /// The entry of a line, with the order left as it is.
     #[inline]
     pub(crate) fn peek(&self, line: u32) -> Option<&Cell<Entry>> {
-        self.set(line).iter().find(|entry| line_of(entry.get()) == line)
+        let set = self.set(line);
+        set.get(way_of(set, line)?)
     }
 
     /// Puts in a line that is absent; returns the entry that had to leave.
@@ -88,7 +114,7 @@ impl Cache {
     #[inline]
     pub(crate) fn remove(&self, line: u32) -> Option<Entry> {
         let set = self.set(line);
-        let way = set.iter().position(|entry| line_of(entry.get()) == line)?;
+        let way = way_of(set, line)?;
         let mut carried = EMPTY;
         for entry in set[way..].iter().rev() {
             carried = entry.replace(carried);

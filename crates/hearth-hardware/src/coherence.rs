@@ -143,7 +143,7 @@ impl Caches {
         served
     }
 
-    /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
+    /// A line has left one of a CPU's first-level caches, perhaps the last private one that had it.
     fn forget_holder(&mut self, cpu: usize, line: u32) {
         let held = self.ports[cpu].l1d.peek(line).is_some()
             || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
@@ -208,7 +208,10 @@ impl Caches {
         if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
             mark(outer, dirty);
         }
-        self.forget_holder(cpu, line);
+        let fetched = !self.l2_fetches && self.holders[line as usize].code;
+        if !(fetched && self.ports[cpu].l1i.peek(line).is_some()) {
+            self.holders[line as usize].cpus &= !(1 << cpu);
+        }
     }
 
     /// A miss of all private levels. Returns the entry's flags for them.
