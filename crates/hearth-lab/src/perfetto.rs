@@ -6,7 +6,7 @@
 //! here; the same comparison gives the same bytes.
 
 use crate::Run;
-use crate::report::Comparison;
+use crate::report::{Comparison, format};
 use hearth_sim::measure::Stretch;
 use micropb::{PbEncoder, Tag, WIRE_TYPE_LEN, WIRE_TYPE_VARINT};
 
@@ -74,11 +74,12 @@ fn add_run(trace: &mut Message, pid: u64, run: &Run) {
 fn add_slice(trace: &mut Message, track: u64, stretch: &Stretch, run: &Run) {
     let Some(task) = run.result.tasks.get(stretch.task) else { return };
     let application = run.result.applications.get(task.application);
+    let application = application.map_or("", |application| &application.name);
     let begin = Message::default()
         .number(EVENT_TYPE, SLICE_BEGIN)
         .number(EVENT_TRACK_UUID, track)
-        .text(EVENT_CATEGORIES, application.map_or("", |application| &application.name))
-        .text(EVENT_NAME, &task.name);
+        .text(EVENT_CATEGORIES, application)
+        .text(EVENT_NAME, &format::task(application, &task.name));
     let end = Message::default().number(EVENT_TYPE, SLICE_END).number(EVENT_TRACK_UUID, track);
     trace.add(TRACE_PACKET, packet(stretch.start_ns).message(PACKET_TRACK_EVENT, begin));
     trace.add(TRACE_PACKET, packet(stretch.end_ns).message(PACKET_TRACK_EVENT, end));

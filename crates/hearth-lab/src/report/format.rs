@@ -39,6 +39,11 @@ pub fn signed_count(value: f64) -> String {
     format!("{sign}{}", count(value.abs()))
 }
 
+/// A task with its application, unless its own name says that already.
+pub fn task(application: &str, task: &str) -> String {
+    if task.starts_with(application) { task.to_owned() } else { format!("{application}: {task}") }
+}
+
 /// `seed 1`, `seeds 1 to 3`.
 pub fn seeds(seeds: &[u64]) -> String {
     match seeds {
@@ -67,6 +72,12 @@ mod tests {
         let shown: Vec<String> =
             [0.0, 0.042_13, 0.5, 4.2129, 42.129, 421.29, 4212.9].into_iter().map(significant).collect();
         assert_eq!(shown, ["0", "0.0421", "0.500", "4.21", "42.1", "421", "4213"]);
+    }
+
+    #[test]
+    fn a_task_is_named_with_its_application() {
+        assert_eq!(task("matrix", "matrix-0"), "matrix-0");
+        assert_eq!(task("matrix#2", "matrix-0"), "matrix#2: matrix-0");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What ran where: tasks on CPUs over a stretch of time.
 
 use super::plot::{Axis, Plot, color, legend, number};
-use super::{Comparison, PolicyRuns};
+use super::{Comparison, PolicyRuns, format};
 use hearth_sim::RunResult;
 use hearth_sim::measure::Stretch;
 use maud::{Markup, html};
@@ -85,7 +85,7 @@ fn chart(policy: &PolicyRuns, result: &RunResult, x: &Axis, from_ns: u64, to_ns:
                 rect.run x=(number(left)) width=(number(right - left))
                     y=(number((stretch.cpu as f64 + 0.08) * row * 1000.0)) height=(number(row * 840.0))
                     style={ "fill:" (shade(task.application, shades[stretch.task])) } {
-                    title { (task.name) (describe(stretch)) }
+                    title { (describe(result, stretch)) }
                 }
             }
         }
@@ -104,9 +104,12 @@ fn chart(policy: &PolicyRuns, result: &RunResult, x: &Axis, from_ns: u64, to_ns:
     plot.render()
 }
 
-fn describe(stretch: &Stretch) -> String {
+fn describe(result: &RunResult, stretch: &Stretch) -> String {
+    let task = &result.tasks[stretch.task];
+    let application = result.applications.get(task.application).map_or("", |application| &application.name);
+    let name = format::task(application, &task.name);
     let (start, end) = (stretch.start_ns as f64 / 1e6, stretch.end_ns as f64 / 1e6);
-    format!(" on CPU {}: {:.1} ms, from {start:.1} to {end:.1} ms", stretch.cpu, end - start)
+    format!("{name} on CPU {}: {:.1} ms, from {start:.1} to {end:.1} ms", stretch.cpu, end - start)
 }
 
 /// For each task its number among the tasks of its application.

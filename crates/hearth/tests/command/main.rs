@@ -1,5 +1,7 @@
 //! The whole command: what it prints, what it writes, how it ends.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 mod compare;
 mod lab;
 mod names;
