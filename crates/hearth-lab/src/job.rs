@@ -3,6 +3,7 @@
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, RunResult, SimError, Simulation};
+use hearth_trace::{Trace, TraceError};
 use hearth_workloads::{Built, WorkloadError};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -40,8 +41,8 @@ impl Workload {
     fn build(&self, simulation: &Simulation, scale: f64, seed: u64) -> Result<Vec<Built>, JobError> {
         match self {
             Workload::Mix(mix) => Ok(hearth_workloads::build_mix(mix, &simulation.memory(), scale, seed)?),
-            Workload::Trace { path, .. } => {
-                Err(JobError::Check { name: path.display().to_string(), reason: "no replay yet".into() })
+            Workload::Trace { path, copies } => {
+                Ok(hearth_workloads::replay(&Trace::open(path)?, *copies, &simulation.memory(), scale)?)
             }
         }
     }
@@ -84,6 +85,9 @@ pub enum JobError {
     /// The programs cannot be set up.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// The trace cannot be replayed.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
     /// The simulation ended badly.
     #[error("{workload} under {policy}, seed {seed}: {error}")]
     Simulation {

@@ -52,6 +52,11 @@ impl Memory {
         Array { base: segment.base, elements: (0..len).map(|_| Cell::new(T::default())).collect() }
     }
 
+    /// Bytes of a cache line of the machine.
+    pub fn line_bytes(&self) -> u64 {
+        self.hardware.borrow().line_bytes()
+    }
+
     pub(crate) fn hardware(&self) -> &Rc<RefCell<Hardware>> {
         &self.hardware
     }

@@ -16,12 +16,14 @@ mod mix;
 pub mod mp3d;
 pub mod oltp;
 pub mod pmake;
+mod replay;
 
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
 use thiserror::Error;
 
 pub use mix::{Part, build_mix, mix};
+pub use replay::replay;
 
 /// Says, after the run, whether the program's result is right, and if not what is wrong with it.
 pub type Check = Box<dyn Fn() -> Result<(), String>>;
