@@ -32,8 +32,6 @@ pub const DESCRIPTION: Description = Description {
 const PARTICLES: usize = 50_000;
 const STEPS: usize = 15;
 const PROCESSES: usize = 4;
-/// Particles of one process between two barriers, in each sweep: some 18 ms of work.
-const BATCHES: [usize; 3] = [1_600, 1_300, 1_800];
 /// Pieces in which a process writes its part of the field to disk after a step, and their size.
 const OUTPUT_PIECES: usize = 1;
 const OUTPUT_BYTES: u64 = 8 * 1024;
@@ -41,16 +39,31 @@ const OUTPUT_BYTES: u64 = 8 * 1024;
 /// Cycles for one particle beside its loads and stores: to move it (about 20 single-precision
 /// operations and the tests of six walls and the obstacle), to look for a partner, to collide two
 /// (a relative speed, a direction drawn at random), to count it.
-const MOVE_CYCLES: u64 = 70;
-const PAIR_CYCLES: u64 = 20;
-const COLLIDE_CYCLES: u64 = 120;
-const COUNT_CYCLES: u64 = 20;
+const MOVE_CYCLES: u64 = 150;
+const PAIR_CYCLES: u64 = 60;
+const COLLIDE_CYCLES: u64 = 200;
+const COUNT_CYCLES: u64 = 60;
 /// Cycles to reset one cell.
 const RESET_CYCLES: u64 = 12;
-/// Text of the three sweeps over particles, and of the reset.
+/// Text of a sweep, and how many particles or cells it is fetched once for.
 const SWEEP_BYTES: u64 = 512;
-/// Particles for which a sweep's text is fetched once.
-const PARTICLES_PER_FETCH: usize = 16;
+const THINGS_PER_FETCH: usize = 16;
+
+/// Something that is done to all cells or all particles in every step.
+struct Sweep {
+    act: fn(&mut Worker, &mut Cpu<'_>, usize),
+    /// Cells or particles in all.
+    things: usize,
+    /// How many a process does between two barriers: some 18 ms of work.
+    batch: usize,
+}
+
+const SWEEPS: [Sweep; 4] = [
+    Sweep { act: Worker::reset, things: GRID.cells(), batch: 3_000 },
+    Sweep { act: Worker::advance, things: PARTICLES, batch: 1_450 },
+    Sweep { act: Worker::pair, things: PARTICLES, batch: 1_200 },
+    Sweep { act: Worker::count, things: PARTICLES, batch: 1_650 },
+];
 
 /// One cell of the grid: three lines of 16 bytes.
 #[repr(C)]
@@ -132,59 +145,43 @@ struct Worker {
     process: usize,
 }
 
-type Sweep = fn(&mut Worker, &mut Cpu<'_>, usize);
-
 impl Worker {
     fn step(&mut self, cpu: &mut Cpu<'_>) {
-        self.reset(cpu);
-        self.tunnel.barrier.wait(cpu);
-        for (number, sweep) in [Self::advance as Sweep, Self::pair, Self::count].into_iter().enumerate() {
-            self.sweep(cpu, number, sweep);
+        for (number, sweep) in SWEEPS.iter().enumerate() {
+            let text = self.tunnel.text.part(number as u64 * SWEEP_BYTES, SWEEP_BYTES);
+            self.sweep(cpu, sweep, text);
         }
         (0..OUTPUT_PIECES).for_each(|_| cpu.io(OUTPUT_BYTES));
     }
 
-    /// This process's share of `total` things.
-    fn share(&self, total: usize) -> Range<usize> {
-        total * self.process / PROCESSES..total * (self.process + 1) / PROCESSES
-    }
-
-    fn fetch(&self, cpu: &mut Cpu<'_>, sweep: usize) {
-        cpu.fetch(self.tunnel.text.part(sweep as u64 * SWEEP_BYTES, SWEEP_BYTES));
-    }
-
-    /// Does something to all of this process's particles, a batch at a time.
-    fn sweep(&mut self, cpu: &mut Cpu<'_>, number: usize, sweep: Sweep) {
-        let share = self.share(PARTICLES);
-        let batch = BATCHES[number];
-        for first in share.clone().step_by(batch) {
-            for particle in first..(first + batch).min(share.end) {
-                if particle % PARTICLES_PER_FETCH == 0 {
-                    self.fetch(cpu, number);
+    /// Does a sweep's work on this process's share of its things, a batch at a time.
+    fn sweep(&mut self, cpu: &mut Cpu<'_>, sweep: &Sweep, text: Code) {
+        let first = sweep.things * self.process / PROCESSES;
+        let end = sweep.things * (self.process + 1) / PROCESSES;
+        for batch in (first..end).step_by(sweep.batch) {
+            for thing in batch..(batch + sweep.batch).min(end) {
+                if thing % THINGS_PER_FETCH == 0 {
+                    cpu.fetch(text);
                 }
-                sweep(self, cpu, particle);
+                (sweep.act)(self, cpu, thing);
             }
             self.tunnel.barrier.wait(cpu);
         }
     }
 
-    /// Makes the cells ready for the next step.
-    fn reset(&mut self, cpu: &mut Cpu<'_>) {
-        self.fetch(cpu, 3);
-        let share = self.share(GRID.cells());
-        for cell in share {
-            let address = self.tunnel.space.address(cell);
-            cpu.read_span(address, size_of::<Space>() as u64);
-            let mut space = self.tunnel.space.peek(cell);
-            (0..3).for_each(|axis| space.total_momentum[axis] += space.momentum[axis]);
-            space.total_counted += space.counted as f32;
-            space.density = space.population;
-            (space.population, space.waiting, space.counted) = (0, 0, 0);
-            space.momentum = [0.0; 3];
-            self.tunnel.space.poke(cell, space);
-            cpu.write_span(address, size_of::<Space>() as u64);
-            cpu.compute(RESET_CYCLES);
-        }
+    /// Makes a cell ready for the next step.
+    fn reset(&mut self, cpu: &mut Cpu<'_>, cell: usize) {
+        let address = self.tunnel.space.address(cell);
+        cpu.read_span(address, size_of::<Space>() as u64);
+        let mut space = self.tunnel.space.peek(cell);
+        (0..3).for_each(|axis| space.total_momentum[axis] += space.momentum[axis]);
+        space.total_counted += space.counted as f32;
+        space.density = space.population;
+        (space.population, space.waiting, space.counted) = (0, 0, 0);
+        space.momentum = [0.0; 3];
+        self.tunnel.space.poke(cell, space);
+        cpu.write_span(address, size_of::<Space>() as u64);
+        cpu.compute(RESET_CYCLES);
     }
 
     /// Changes a part of a cell that others change too: loads a line of it, changes it, stores the
