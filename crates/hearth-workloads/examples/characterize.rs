@@ -82,7 +82,10 @@ fn characterize(program: &str, mix: &str, scale: f64, seed: u64) -> anyhow::Resu
         plain.total.intervals.mean_ms(),
     );
     let extra = flushed.total.intervals.misses as f64 - plain.total.intervals.misses as f64;
-    println!("     more misses for the same work, by intervals: {:.0}", extra / plain.total.intervals.count as f64);
+    println!(
+        "     more misses for the same work, by intervals: {:.0}",
+        extra / plain.total.intervals.count as f64
+    );
     print_lengths(tally);
     print_ends(tally);
     println!(

@@ -161,7 +161,9 @@ impl Matrices {
                     let start = block(row, column) + i * BLOCK;
                     let got: f64 = (0..BLOCK).map(|j| self.c.peek(start + j) * vector[j]).sum();
                     if got != expected[row * SIDE + column][i] {
-                        return Err(format!("matrix: row {i} of block ({row}, {column}) of the product is wrong"));
+                        return Err(format!(
+                            "matrix: row {i} of block ({row}, {column}) of the product is wrong"
+                        ));
                     }
                 }
             }

@@ -135,11 +135,8 @@ impl Factorization {
                     sum -= self.elements.get(cpu, this + inner) * self.elements.get(cpu, pivot + inner);
                     cpu.compute(FINISH_CYCLES);
                 }
-                let value = if row == column {
-                    sum.sqrt()
-                } else {
-                    sum / self.elements.get(cpu, pivot + column)
-                };
+                let value =
+                    if row == column { sum.sqrt() } else { sum / self.elements.get(cpu, pivot + column) };
                 cpu.compute(DIVIDE_CYCLES);
                 self.elements.set(cpu, this + column, value);
             }
@@ -208,7 +205,8 @@ impl Factorization {
     ) {
         for (i, &row) in rows.iter().enumerate().filter(|&(i, row)| i == 0 || *row != rows[0]) {
             let target_row = target.start + places.get(cpu, row) as usize * target.width;
-            for (j, &column) in columns.iter().enumerate().filter(|&(j, column)| j == 0 || *column != columns[0])
+            for (j, &column) in
+                columns.iter().enumerate().filter(|&(j, column)| j == 0 || *column != columns[0])
             {
                 let at = target_row + places.peek(column) as usize;
                 let value = self.elements.get(cpu, at) - sums[i * 2 + j];

@@ -135,7 +135,8 @@ impl Panel {
     /// Multiply-adds of all that is done with this panel.
     pub fn multiply_adds(&self) -> u64 {
         let inside = self.rows.len() * self.width * self.width / 2;
-        let update = |update: &Update| (self.rows.len() - update.from) * (update.to - update.from) * self.width;
+        let update =
+            |update: &Update| (self.rows.len() - update.from) * (update.to - update.from) * self.width;
         (inside + self.updates.iter().map(update).sum::<usize>()) as u64
     }
 }
@@ -158,7 +159,9 @@ mod tests {
                 below[at..].iter().for_each(|&row| filled[to][row] = true);
             }
         }
-        let below = |column: usize| (column + 1..n).filter(|&row| filled[column][row]).map(|row| row as u32).collect();
+        let below = |column: usize| {
+            (column + 1..n).filter(|&row| filled[column][row]).map(|row| row as u32).collect()
+        };
         (0..n).map(below).collect()
     }
 

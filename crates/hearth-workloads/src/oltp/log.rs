@@ -62,7 +62,13 @@ impl Log {
 
     /// Copies a commit record, and waits until it is on disk. `between` runs when the record is in
     /// the buffer: what the transaction holds can be given up then.
-    pub fn commit(&self, cpu: &mut Cpu<'_>, server: usize, record: &[u64], between: impl FnOnce(&mut Cpu<'_>)) {
+    pub fn commit(
+        &self,
+        cpu: &mut Cpu<'_>,
+        server: usize,
+        record: &[u64],
+        between: impl FnOnce(&mut Cpu<'_>),
+    ) {
         self.latch.acquire(cpu);
         self.copy(cpu, record);
         self.waiting.borrow_mut().push(server);

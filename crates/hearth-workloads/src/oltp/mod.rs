@@ -42,8 +42,8 @@ pub const DESCRIPTION: Description = Description {
 
 const SERVERS: usize = 12;
 /// Transactions at scale 1: some 25 s on four CPUs.
-const TRANSACTIONS: usize = 7_000;
-const BRANCHES: usize = 4;
+const TRANSACTIONS: usize = 6_000;
+const BRANCHES: usize = 10;
 const TELLERS: usize = 10 * BRANCHES;
 const ACCOUNTS: usize = 10_000 * BRANCHES;
 /// Largest amount of a transaction, either way.
@@ -248,7 +248,11 @@ impl Database {
     fn check(&self) -> Result<(), String> {
         let noted = self.history_index.check().map_err(|error| format!("oltp: history: {error}"))?;
         if noted.len() != self.transactions {
-            return Err(format!("oltp: {} of {} transactions are in the history", noted.len(), self.transactions));
+            return Err(format!(
+                "oltp: {} of {} transactions are in the history",
+                noted.len(),
+                self.transactions
+            ));
         }
         let amount = |&(_, at): &(u64, u64)| self.history.peek(at as usize).amount;
         let wanted: i64 = noted.iter().map(amount).sum();

@@ -147,10 +147,8 @@ pub struct Table {
 impl Table {
     /// A table of `rows` rows without money. Row `i` has the key `i`; the rows lie in another order.
     pub fn new(memory: &Memory, cache: &PageCache, rows: usize) -> Self {
-        let table = Self {
-            rows: memory.array(rows, Placement::FirstTouch),
-            index: Index::new(memory, cache, rows),
-        };
+        let table =
+            Self { rows: memory.array(rows, Placement::FirstTouch), index: Index::new(memory, cache, rows) };
         for key in 0..rows {
             let at = (key * 7919 + 13) % rows;
             table.rows.poke(at, Row { key: key as u64, ..Row::default() });

@@ -1,227 +1,231 @@
-//! A synthetic C compiler: stands for cpp, cc1 and as of about 1990.
+//! A synthetic compiler: stands for the C compiler of the early nineties, whose insides cannot be had.
 //!
-//! It has what such a program has. Its text is large and is executed function by function, a few
-//! functions far more often than the rest. Each token looks a name up in a hash table of symbols and
-//! appends a node to the tree of the function being read; at a function's end the tree is walked by
-//! several passes, each of which changes the nodes. Includes are read from the disk, output and
-//! temporary files go to it block by block. The tables and trees are real, and are checked.
+//! Five passes go over the file unit by unit (a header for the preprocessor, a function for the
+//! others). A unit is read; its tokens are looked up in a hash table of symbols and become nodes of a
+//! tree in fresh memory; the tree is walked several times, each node calling into the pass's large
+//! text; and the result is written block by block. Sizes of text and memory are those of compilers of
+//! that time; the cycles of a visit make a file of 460 lines take two seconds; how often a unit waits
+//! for a file is tuned to the reasons for which the paper's dispatch intervals end.
 
+use super::files::{BLOCK_BYTES, Files};
+use super::text::{Walk, load};
+use super::tree::{Heap, Symbols};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::Cpu;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 use rand_pcg::Pcg32;
+use std::rc::Rc;
 
-/// Functions of the compiler: 384 KB of text, as cc1 had on a MIPS.
-const FUNCTIONS: u32 = 512;
-const FUNCTION_BYTES: u64 = 768;
-/// Functions executed for a token: the scanner, the parser, the action.
-const CALLS_A_TOKEN: u32 = 3;
-/// Cycles of a call, beside its references: its loops go over its text a few times.
-const CALL_CYCLES: u64 = 420;
-/// Tokens of a line, comments and included lines counted in.
-const TOKENS_A_LINE: u32 = 44;
-/// Lines of a function of the program being compiled.
-const LINES_A_FUNCTION: u32 = 30;
-/// Passes over the tree of a function: folding, allocation of registers, output.
-const PASSES: usize = 3;
-/// Cycles for a node in a pass, beside its references.
-const NODE_CYCLES: u64 = 120;
-/// Different names in a file, and buckets of their table.
-const NAMES: u32 = 1200;
-const BUCKETS: usize = 1024;
-/// Bytes read at a time: a block of the file system.
-const READ_BYTES: u64 = 8 << 10;
-/// Tokens from one use of a file to the next: most come in bursts (an include opens the next one), the
-/// others while a function is compiled. Means of exponential distributions, and the share of bursts in
-/// percent.
-const BURST_TOKENS: f64 = 90.0;
-const STRETCH_TOKENS: f64 = 420.0;
-const BURST_PERCENT: u32 = 60;
-/// Of the uses of a file, the share in percent that writes a block; the others read one.
-const WRITE_PERCENT: u32 = 28;
-
-/// A file to compile.
-#[derive(Clone, Copy, Debug)]
-pub struct Source {
-    /// Its length.
-    pub lines: u32,
-    /// Decides what is in it.
-    pub seed: u64,
+/// A pass of the compiler.
+struct Pass {
+    /// Bytes of its text.
+    text_bytes: u64,
+    /// Whether it works on headers, rather than functions.
+    preprocesses: bool,
+    /// Walks over the tree of a unit.
+    walks: u64,
+    /// Cycles of a visit to a node, beside the text that it calls and its references.
+    visit_cycles: u64,
+    /// Units in a hundred for which it waits for the file server, and for the disk.
+    asks_percent: u32,
+    reads_percent: u32,
+    /// Units in a hundred after which a block of the result is full.
+    writes_percent: u32,
 }
 
-/// A node of the tree, 32 bytes.
-#[derive(Clone, Copy, Default)]
-struct Node {
-    name: u32,
-    kind: u32,
-    value: u64,
-    link: u64,
-    passes: u64,
+const PASSES: [Pass; 5] = [
+    // Preprocessor.
+    Pass {
+        text_bytes: 24 << 10,
+        preprocesses: true,
+        walks: 1,
+        visit_cycles: 160,
+        asks_percent: 100,
+        reads_percent: 60,
+        writes_percent: 20,
+    },
+    // Parser.
+    Pass {
+        text_bytes: 160 << 10,
+        preprocesses: false,
+        walks: 6,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 25,
+        writes_percent: 20,
+    },
+    // Optimizer.
+    Pass {
+        text_bytes: 200 << 10,
+        preprocesses: false,
+        walks: 7,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+    // Code generator.
+    Pass {
+        text_bytes: 120 << 10,
+        preprocesses: false,
+        walks: 5,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+    // Assembler.
+    Pass {
+        text_bytes: 64 << 10,
+        preprocesses: false,
+        walks: 4,
+        visit_cycles: 500,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+];
+
+/// Headers that a file includes, and their lines on average.
+const HEADERS: usize = 30;
+const HEADER_LINES: usize = 40;
+/// Lines of a function on average; functions differ by up to two thirds.
+const FUNCTION_LINES: usize = 15;
+/// Tokens of a line that become nodes.
+const TOKENS: usize = 8;
+/// Symbols of a file, and those that one function uses most of the time.
+const SYMBOLS: u32 = 600;
+const LOCAL_SYMBOLS: u32 = 24;
+/// One token in so many is any symbol of the file.
+const TOKENS_PER_FAR_SYMBOL: u32 = 4;
+/// System calls to start a pass: it is executed afresh, and opens its files.
+const START_CALLS: usize = 8;
+
+/// The compiler's text, shared by all compilations.
+pub struct Toolchain {
+    texts: Vec<Code>,
 }
 
-/// A symbol, chained in its bucket.
-#[derive(Clone, Copy, Default)]
-struct Symbol {
-    name: u32,
-    /// 1 + index of the next one.
-    next: u32,
-    uses: u64,
+impl Toolchain {
+    /// Loads the compiler.
+    pub fn new(memory: &Memory) -> Self {
+        Self { texts: PASSES.iter().map(|pass| load(memory, pass.text_bytes)).collect() }
+    }
 }
 
-/// The compiler's program, shared by all processes that run it.
-#[derive(Clone)]
+/// One compilation.
 pub struct Compiler {
-    text: Code,
+    toolchain: Rc<Toolchain>,
+    files: Files,
+    random: Pcg32,
 }
 
-/// One process compiling one file.
-struct Process<'a> {
-    text: Code,
-    random: Pcg32,
-    buckets: Array<u32>,
-    symbols: Array<Symbol>,
-    symbol_count: usize,
-    nodes: Array<Node>,
-    node_count: usize,
-    until_file: u32,
-    write_block: &'a dyn Fn(&mut Cpu<'_>),
+/// A pass at work: its memory is its own.
+struct Work {
+    pass: &'static Pass,
+    walk: Walk,
+    symbols: Symbols,
+    heap: Heap,
+    block: Array<u64>,
+    tokens: u64,
 }
 
 impl Compiler {
-    /// Sets the text aside.
-    pub fn new(memory: &Memory) -> Self {
-        Self { text: memory.code(u64::from(FUNCTIONS) * FUNCTION_BYTES) }
+    /// A compilation with its own random numbers.
+    pub fn new(toolchain: Rc<Toolchain>, files: Files, random: Pcg32) -> Self {
+        Self { toolchain, files, random }
     }
 
-    /// Compiles a file; `write_block` hands a block to be written. Says what is wrong with the tables if
-    /// something is.
-    pub fn compile(
-        &self,
-        cpu: &mut Cpu<'_>,
-        source: &Source,
-        write_block: &dyn Fn(&mut Cpu<'_>),
-    ) -> Result<(), String> {
-        let memory = cpu.memory();
-        let tokens_a_function = (TOKENS_A_LINE * LINES_A_FUNCTION) as usize;
-        let mut process = Process {
-            text: self.text,
-            random: Pcg32::seed_from_u64(source.seed),
-            buckets: memory.array(BUCKETS, Placement::FirstTouch),
-            symbols: memory.array(NAMES as usize, Placement::FirstTouch),
-            symbol_count: 0,
-            nodes: memory.array(tokens_a_function, Placement::FirstTouch),
-            node_count: 0,
-            until_file: 0,
-            write_block,
-        };
-        cpu.io(READ_BYTES);
-        let mut uses = 0;
-        for line in 0..source.lines {
-            (0..TOKENS_A_LINE).for_each(|_| process.token(cpu));
-            uses += u64::from(TOKENS_A_LINE);
-            if (line + 1) % LINES_A_FUNCTION == 0 || line + 1 == source.lines {
-                process.end_function(cpu)?;
+    /// Compiles a file of so many lines.
+    ///
+    /// # Errors
+    /// What is wrong with the result.
+    pub fn compile(mut self, cpu: &mut Cpu<'_>, lines: usize) -> Result<(), &'static str> {
+        for (pass, text) in PASSES.iter().zip(self.toolchain.texts.clone()) {
+            let units = self.units(pass, lines);
+            let nodes = units.iter().sum::<usize>() * TOKENS;
+            let memory = cpu.memory();
+            let mut work = Work {
+                pass,
+                walk: Walk::new(text, &mut self.random),
+                symbols: Symbols::new(&memory),
+                heap: Heap::new(&memory, nodes),
+                block: memory.array(BLOCK_BYTES as usize / 8, Placement::FirstTouch),
+                tokens: 0,
+            };
+            (0..START_CALLS).for_each(|_| cpu.system_call());
+            for lines in units {
+                self.unit(cpu, &mut work, lines)?;
+            }
+            if work.symbols.seen() != work.tokens {
+                return Err("the symbol table lost a symbol");
             }
         }
-        process.check(uses)
-    }
-}
-
-impl Process<'_> {
-    /// A number below `bound`, small ones far more often.
-    fn skewed(&mut self, bound: u32) -> u32 {
-        let uniform = u64::from(self.random.next_u32());
-        let cubed = ((uniform * uniform) >> 32) * uniform >> 32;
-        ((cubed * u64::from(bound)) >> 32) as u32
-    }
-
-    fn call(&mut self, cpu: &mut Cpu<'_>) {
-        let function = self.skewed(FUNCTIONS);
-        cpu.fetch(self.text.part(u64::from(function) * FUNCTION_BYTES, FUNCTION_BYTES));
-        cpu.compute(CALL_CYCLES);
-    }
-
-    fn token(&mut self, cpu: &mut Cpu<'_>) {
-        (0..CALLS_A_TOKEN).for_each(|_| self.call(cpu));
-        let name = self.skewed(NAMES);
-        let symbol = self.look_up(cpu, name);
-        let node = Node { name, kind: symbol as u32 % 64, value: symbol, link: self.node_count as u64 / 2, passes: 0 };
-        self.nodes.set(cpu, self.node_count, node);
-        self.node_count += 1;
-        self.use_files(cpu);
-    }
-
-    /// Finds or enters a name in the table of symbols; returns how often it has been used.
-    fn look_up(&mut self, cpu: &mut Cpu<'_>, name: u32) -> u64 {
-        let bucket = (name.wrapping_mul(0x9E37_79B1) >> 16) as usize % BUCKETS;
-        let first = self.buckets.get(cpu, bucket);
-        let mut at = first;
-        while at != 0 {
-            let mut symbol = self.symbols.get(cpu, at as usize - 1);
-            if symbol.name == name {
-                symbol.uses += 1;
-                self.symbols.set(cpu, at as usize - 1, symbol);
-                return symbol.uses;
-            }
-            at = symbol.next;
-        }
-        self.symbols.set(cpu, self.symbol_count, Symbol { name, next: first, uses: 1 });
-        self.symbol_count += 1;
-        self.buckets.set(cpu, bucket, self.symbol_count as u32);
-        1
-    }
-
-    /// Walks the tree of the function that has just been read, pass by pass, and drops it.
-    fn end_function(&mut self, cpu: &mut Cpu<'_>) -> Result<(), String> {
-        for pass in 0..PASSES {
-            for index in 0..self.node_count {
-                if index % 8 == 0 {
-                    self.call(cpu);
-                }
-                let mut node = self.nodes.get(cpu, index);
-                let parent = self.nodes.get(cpu, node.link as usize);
-                if node.passes != pass as u64 {
-                    return Err(format!("node {index} has seen {} passes, not {pass}", node.passes));
-                }
-                node.value = node.value.wrapping_add(parent.value);
-                node.passes += 1;
-                self.nodes.set(cpu, index, node);
-                cpu.compute(NODE_CYCLES);
-                if index % 4 == 0 {
-                    self.use_files(cpu);
-                }
-            }
-        }
-        self.node_count = 0;
         Ok(())
     }
 
-    /// Reads or writes a block if it is time for it.
-    fn use_files(&mut self, cpu: &mut Cpu<'_>) {
-        if self.until_file > 0 {
-            self.until_file -= 1;
-            return;
+    /// The lines of each unit of a pass.
+    fn units(&mut self, pass: &Pass, lines: usize) -> Vec<usize> {
+        let mut vary = |mean: usize| mean / 3 + self.random.next_u32() as usize % (mean * 4 / 3);
+        if pass.preprocesses {
+            return (0..HEADERS).map(|_| vary(HEADER_LINES)).collect();
         }
-        let mean = if self.random.next_u32() % 100 < BURST_PERCENT { BURST_TOKENS } else { STRETCH_TOKENS };
-        let uniform = (f64::from(self.random.next_u32()) + 1.0) / f64::from(u32::MAX);
-        self.until_file = (-mean * uniform.ln()) as u32;
-        if self.random.next_u32() % 100 < WRITE_PERCENT {
-            (self.write_block)(cpu);
+        let mut units = Vec::new();
+        let mut left = lines;
+        while left > 0 {
+            let unit = vary(FUNCTION_LINES).clamp(1, left);
+            units.push(unit);
+            left -= unit;
+        }
+        units
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        self.random.next_u32() % 100 < percent
+    }
+
+    /// A symbol that a token of a function names.
+    fn symbol(&mut self, function: u32) -> u32 {
+        let drawn = self.random.next_u32();
+        if drawn % TOKENS_PER_FAR_SYMBOL == 0 {
+            drawn / TOKENS_PER_FAR_SYMBOL % SYMBOLS
         } else {
-            cpu.io(READ_BYTES);
+            (function + drawn / TOKENS_PER_FAR_SYMBOL % LOCAL_SYMBOLS) % SYMBOLS
         }
     }
 
-    /// Every token was counted with one symbol, and no name has two.
-    fn check(&self, tokens: u64) -> Result<(), String> {
-        let symbols = (0..self.symbol_count).map(|index| self.symbols.peek(index));
-        let uses: u64 = symbols.clone().map(|symbol| symbol.uses).sum();
-        let mut names: Vec<u32> = symbols.map(|symbol| symbol.name).collect();
-        names.sort_unstable();
-        names.dedup();
-        if uses != tokens || names.len() != self.symbol_count {
-            return Err(format!("{uses} uses of {} names, for {tokens} tokens", names.len()));
+    fn unit(&mut self, cpu: &mut Cpu<'_>, work: &mut Work, lines: usize) -> Result<(), &'static str> {
+        if self.happens(work.pass.asks_percent) {
+            self.files.ask_server(cpu);
+        }
+        if self.happens(work.pass.reads_percent) {
+            self.files.read(cpu, &work.block);
+        }
+        let function = self.random.next_u32() % SYMBOLS;
+        let (mut root, mut wanted) = (0, 0);
+        for _ in 0..lines * TOKENS {
+            let symbol = self.symbol(function);
+            work.symbols.see(cpu, symbol);
+            work.walk.call(cpu, &mut self.random);
+            cpu.compute(work.pass.visit_cycles);
+            let node = work.heap.add(cpu, root, symbol);
+            root = if root == 0 { node } else { root };
+            wanted += u64::from(symbol);
+            work.tokens += 1;
+        }
+        for _ in 0..work.pass.walks {
+            let Work { heap, walk, pass, .. } = work;
+            let sum = heap.walk(cpu, root, |cpu, _| {
+                walk.call(cpu, &mut self.random);
+                cpu.compute(pass.visit_cycles);
+            });
+            if sum != wanted {
+                return Err("a tree lost a node");
+            }
+        }
+        if self.happens(work.pass.writes_percent) {
+            self.files.write(cpu, &work.block);
         }
         Ok(())
     }
