@@ -73,7 +73,19 @@ fn characterize(program: &str, mix: &str, scale: f64, seed: u64) -> anyhow::Resu
         plain.idle_share * 100.0,
         plain.references / 1_000_000,
     );
-    println!("  T1 reload misses {:.0} = {with:.0} - {without:.0}", with - without);
+    println!(
+        "  T1 reload misses {:.0} = {with:.0} - {without:.0} ({} intervals of {:.1} ms, and {} of {:.1} ms)",
+        with - without,
+        flushed.total.intervals.count,
+        flushed.total.intervals.mean_ms(),
+        plain.total.intervals.count,
+        plain.total.intervals.mean_ms(),
+    );
+    let extra = flushed.total.intervals.misses as f64 - plain.total.intervals.misses as f64;
+    println!(
+        "     more misses for the same work, by intervals: {:.0}",
+        extra / plain.total.intervals.count as f64
+    );
     print_lengths(tally);
     print_ends(tally);
     println!(

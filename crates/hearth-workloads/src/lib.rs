@@ -17,6 +17,7 @@ pub mod mp3d;
 pub mod oltp;
 pub mod pmake;
 mod replay;
+pub mod spin;
 
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
@@ -77,16 +78,17 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 5] = [
+const PROGRAMS: [(Description, Builder); 6] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
     (pmake::DESCRIPTION, pmake::build),
     (oltp::DESCRIPTION, oltp::build),
+    (spin::DESCRIPTION, spin::build),
 ];
 
-const DESCRIPTIONS: [Description; 5] =
-    [PROGRAMS[0].0, PROGRAMS[1].0, PROGRAMS[2].0, PROGRAMS[3].0, PROGRAMS[4].0];
+const DESCRIPTIONS: [Description; 6] =
+    [PROGRAMS[0].0, PROGRAMS[1].0, PROGRAMS[2].0, PROGRAMS[3].0, PROGRAMS[4].0, PROGRAMS[5].0];
 
 /// All programs.
 pub fn list() -> &'static [Description] {

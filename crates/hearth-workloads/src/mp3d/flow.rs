@@ -4,14 +4,14 @@ use rand_core::Rng;
 use rand_pcg::Pcg32;
 
 /// The grid of cells that the tunnel is divided into.
-pub const GRID: Grid = Grid { cells: [48, 24, 12], obstacle: [(18, 24), (8, 16), (0, 6)] };
+pub const GRID: Grid = Grid { cells: [64, 32, 16], obstacle: [(24, 32), (11, 21), (0, 8)] };
 
 /// Speed of the stream: hypersonic, several times the thermal speed.
-const STREAM: f32 = 0.6;
+const STREAM: f64 = 0.6;
 /// The most that each component of the thermal velocity can be.
-const THERMAL: f32 = 0.3;
+const THERMAL: f64 = 0.3;
 /// Probability of a collision, for each particle in the cell and unit of relative speed.
-const COLLISION_RATE: f32 = 0.5;
+const COLLISION_RATE: f64 = 0.5;
 
 /// A box of cells with an obstacle in it.
 pub struct Grid {
@@ -19,29 +19,31 @@ pub struct Grid {
     obstacle: [(u32, u32); 3],
 }
 
-/// One particle of the gas: 40 bytes.
+/// One particle of the gas, a molecule of two atoms: 80 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Particle {
     /// Where it is.
-    pub position: [f32; 3],
-    /// How far it goes in a step.
-    pub velocity: [f32; 3],
-    /// Energy of its rotation.
-    pub internal: f32,
+    pub position: [f64; 3],
     /// Its cell.
     pub cell: u32,
-    /// Collisions so far, and bounces.
-    pub collisions: u32,
     /// Bounces off a wall or the obstacle so far.
     pub bounces: u32,
+    /// How far it goes in a step.
+    pub velocity: [f64; 3],
+    /// Energy of its rotation.
+    pub rotation: f64,
+    /// Energy of its vibration.
+    pub vibration: f64,
+    /// Collisions so far.
+    pub collisions: u64,
 }
 
 impl Particle {
     /// Kinetic and internal energy, for unit mass.
     pub fn energy(&self) -> f64 {
-        let kinetic: f64 = self.velocity.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
-        kinetic / 2.0 + f64::from(self.internal)
+        let kinetic: f64 = self.velocity.iter().map(|v| v * v).sum();
+        kinetic / 2.0 + self.rotation + self.vibration
     }
 }
 
@@ -52,10 +54,10 @@ impl Grid {
     }
 
     /// The cell of a position; `None` outside of the tunnel and in the obstacle.
-    pub fn cell_of(&self, position: [f32; 3]) -> Option<usize> {
+    pub fn cell_of(&self, position: [f64; 3]) -> Option<usize> {
         let mut cell = [0; 3];
         for axis in 0..3 {
-            if !(0.0..self.cells[axis] as f32).contains(&position[axis]) {
+            if !(0.0..f64::from(self.cells[axis])).contains(&position[axis]) {
                 return None;
             }
             cell[axis] = position[axis] as u32;
@@ -79,24 +81,24 @@ impl Flow {
     }
 
     /// A number in [0, 1).
-    fn unit(&mut self) -> f32 {
-        (self.random.next_u32() >> 8) as f32 / (1 << 24) as f32
+    fn unit(&mut self) -> f64 {
+        f64::from(self.random.next_u32()) / f64::from(1 << 30) / 4.0
     }
 
-    fn thermal(&mut self) -> f32 {
+    fn thermal(&mut self) -> f64 {
         (self.unit() + self.unit() + self.unit() - 1.5) * (THERMAL / 1.5)
     }
 
-    fn streaming(&mut self, position: [f32; 3], cell: usize) -> Particle {
+    fn streaming(&mut self, position: [f64; 3], cell: usize) -> Particle {
         let velocity = [STREAM + self.thermal(), self.thermal(), self.thermal()];
-        let internal = THERMAL * THERMAL / 10.0;
-        Particle { position, velocity, internal, cell: cell as u32, ..Particle::default() }
+        let rotation = THERMAL * THERMAL / 10.0;
+        Particle { position, velocity, rotation, cell: cell as u32, ..Particle::default() }
     }
 
     /// A particle of the stream anywhere in the tunnel.
     pub fn scattered(&mut self) -> Particle {
         loop {
-            let position = [0, 1, 2].map(|axis| self.unit() * GRID.cells[axis] as f32);
+            let position = [0, 1, 2].map(|axis| self.unit() * f64::from(GRID.cells[axis]));
             if let Some(cell) = GRID.cell_of(position) {
                 return self.streaming(position, cell);
             }
@@ -106,7 +108,7 @@ impl Flow {
     /// A particle that enters the tunnel.
     fn entering(&mut self) -> Particle {
         loop {
-            let mut position = [0, 1, 2].map(|axis| self.unit() * GRID.cells[axis] as f32);
+            let mut position = [0, 1, 2].map(|axis| self.unit() * f64::from(GRID.cells[axis]));
             position[0] = self.unit() * STREAM;
             if let Some(cell) = GRID.cell_of(position) {
                 return self.streaming(position, cell);
@@ -120,12 +122,12 @@ impl Flow {
         let before = particle.energy();
         let mut to = particle.position;
         (0..3).for_each(|axis| to[axis] += particle.velocity[axis]);
-        if !(0.0..GRID.cells[0] as f32).contains(&to[0]) {
+        if !(0.0..f64::from(GRID.cells[0])).contains(&to[0]) {
             *particle = self.entering();
             return particle.energy() - before;
         }
         for axis in 1..3 {
-            let end = GRID.cells[axis] as f32;
+            let end = f64::from(GRID.cells[axis]);
             let mirrored = if to[axis] < 0.0 { -to[axis] } else { 2.0 * end - to[axis] };
             if !(0.0..end).contains(&to[axis]) {
                 to[axis] = mirrored;
@@ -144,12 +146,12 @@ impl Flow {
     }
 
     /// Perhaps collides two particles of a cell with `population` particles: a hard-sphere
-    /// collision, after which they part in a direction drawn at random, and share their internal
-    /// energy. Momentum and energy stay. Says whether they collided.
+    /// collision, after which they part in a direction drawn at random, and share the energy of
+    /// rotation and of vibration. Momentum and energy stay. Says whether they collided.
     pub fn collide(&mut self, a: &mut Particle, b: &mut Particle, population: u32) -> bool {
-        let difference: [f32; 3] = [0, 1, 2].map(|axis| a.velocity[axis] - b.velocity[axis]);
-        let speed = difference.iter().map(|d| d * d).sum::<f32>().sqrt();
-        if self.unit() >= COLLISION_RATE * population as f32 * speed {
+        let difference: [f64; 3] = [0, 1, 2].map(|axis| a.velocity[axis] - b.velocity[axis]);
+        let speed = difference.iter().map(|d| d * d).sum::<f64>().sqrt();
+        if self.unit() >= COLLISION_RATE * f64::from(population) * speed {
             return false;
         }
         let direction = self.direction();
@@ -158,14 +160,16 @@ impl Flow {
             a.velocity[axis] = mean + direction[axis] * speed / 2.0;
             b.velocity[axis] = mean - direction[axis] * speed / 2.0;
         }
-        let internal = (a.internal + b.internal) / 2.0;
-        (a.internal, b.internal) = (internal, internal);
+        let rotation = (a.rotation + b.rotation) / 2.0;
+        let vibration = (a.vibration + b.vibration) / 2.0;
+        (a.rotation, b.rotation) = (rotation, rotation);
+        (a.vibration, b.vibration) = (vibration, vibration);
         (a.collisions, b.collisions) = (a.collisions + 1, b.collisions + 1);
         true
     }
 
     /// A unit vector in any direction (Marsaglia's method: no trigonometry, so the same everywhere).
-    fn direction(&mut self) -> [f32; 3] {
+    fn direction(&mut self) -> [f64; 3] {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
             let square = x * x + y * y;

@@ -1,0 +1,101 @@
+//! The database's program text: what each operation executes, and what it does in the private area.
+
+use hearth_hardware::{Address, Placement};
+use hearth_sim::memory::{Array, Code, Memory};
+use hearth_sim::program::Cpu;
+
+/// A part of the database's work. Its text is fetched in full, and takes `cycles` to execute with
+/// its loops; it uses a stretch of the process's private area of its own.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// Where its text is, and how long.
+    offset: u64,
+    bytes: u64,
+    /// Cycles to execute it, beside the references that are made one by one.
+    cycles: u64,
+    /// Bytes of the private area that it reads and writes.
+    private_bytes: u64,
+}
+
+const fn after(previous: Operation, bytes: u64, cycles: u64, private_bytes: u64) -> Operation {
+    Operation { offset: previous.offset + previous.bytes, bytes, cycles, private_bytes }
+}
+
+/// Bytes of the shared dictionary that an operation reads, for each byte of its text: the
+/// statements' plans and the descriptions of tables, which hardly ever change.
+const DICTIONARY_SHARE: (u64, u64) = (3, 2);
+
+/// Takes a request from the driver and checks it.
+pub const REQUEST: Operation = Operation { offset: 0, bytes: 3 << 10, cycles: 18_000, private_bytes: 512 };
+/// Binds the values of the request to the prepared statements.
+pub const PREPARE: Operation = after(REQUEST, 6 << 10, 36_000, 1024);
+/// Gets one page from the page cache.
+pub const GET_PAGE: Operation = after(PREPARE, 1 << 10, 1_200, 64);
+/// Searches one level of an index.
+pub const SEARCH: Operation = after(GET_PAGE, 1 << 10, 8_000, 64);
+/// Changes a row.
+pub const UPDATE_ROW: Operation = after(SEARCH, 3 << 10, 10_000, 256);
+/// Writes what is needed to undo and to redo a change.
+pub const REDO: Operation = after(UPDATE_ROW, 3 << 10, 7_000, 256);
+/// Puts a new row in.
+pub const INSERT_ROW: Operation = after(REDO, 3 << 10, 6_000, 256);
+/// Ends a transaction up to its wait for the log.
+pub const COMMIT: Operation = after(INSERT_ROW, 3 << 10, 14_000, 256);
+/// Cleans up after the commit: cursors, locks, statistics.
+pub const CLEAN_UP: Operation = after(COMMIT, 6 << 10, 64_000, 1024);
+/// Makes the answer and hands it to the driver.
+pub const ANSWER: Operation = after(CLEAN_UP, 4 << 10, 40_000, 1024);
+/// The log writer's round.
+pub const WRITE_LOG: Operation = after(ANSWER, 1 << 10, 2_000, 256);
+/// The driver's draw of the next transaction.
+pub const DRIVE: Operation = after(WRITE_LOG, 1 << 10, 1_500, 128);
+
+const TEXT_BYTES: u64 = DRIVE.offset + DRIVE.bytes;
+/// Bytes of a process's private area.
+const PRIVATE_BYTES: u64 = 8 << 10;
+const WORD_BYTES: u64 = 8;
+
+/// The text and the dictionary, which all processes share.
+#[derive(Clone, Copy)]
+pub struct Text {
+    code: Code,
+    dictionary: Address,
+}
+
+impl Text {
+    /// Loads the program.
+    pub fn new(memory: &Memory) -> Self {
+        let dictionary_bytes = TEXT_BYTES * DICTIONARY_SHARE.0 / DICTIONARY_SHARE.1;
+        Self {
+            code: memory.code(TEXT_BYTES),
+            dictionary: memory.segment(dictionary_bytes, Placement::FirstTouch).base,
+        }
+    }
+}
+
+/// A process: the shared text, and an area of its own.
+pub struct Process {
+    text: Text,
+    area: Array<u64>,
+}
+
+impl Process {
+    /// A process of the database.
+    pub fn new(memory: &Memory, text: Text) -> Self {
+        Self { text, area: memory.array((PRIVATE_BYTES / WORD_BYTES) as usize, Placement::FirstTouch) }
+    }
+
+    /// Does an operation.
+    pub fn run(&self, cpu: &mut Cpu<'_>, operation: Operation) {
+        cpu.fetch(self.text.code.part(operation.offset, operation.bytes));
+        let [offset, bytes] =
+            [operation.offset, operation.bytes].map(|bytes| bytes * DICTIONARY_SHARE.0 / DICTIONARY_SHARE.1);
+        cpu.read_span(self.text.dictionary + offset, bytes);
+        let start = operation.offset / 4 % (PRIVATE_BYTES - operation.private_bytes) / WORD_BYTES;
+        for word in start..start + operation.private_bytes / WORD_BYTES {
+            let value = self.area.get(cpu, word as usize);
+            self.area.set(cpu, word as usize, value + 1);
+        }
+        cpu.compute(operation.cycles);
+    }
+}

@@ -1,0 +1,232 @@
+//! A synthetic compiler: stands for the C compiler of the early nineties, whose insides cannot be had.
+//!
+//! Five passes go over the file unit by unit (a header for the preprocessor, a function for the
+//! others). A unit is read; its tokens are looked up in a hash table of symbols and become nodes of a
+//! tree in fresh memory; the tree is walked several times, each node calling into the pass's large
+//! text; and the result is written block by block. Sizes of text and memory are those of compilers of
+//! that time; the cycles of a visit make a file of 460 lines take two seconds; how often a unit waits
+//! for a file is tuned to the reasons for which the paper's dispatch intervals end.
+
+use super::files::{BLOCK_BYTES, Files};
+use super::text::{Walk, load};
+use super::tree::{Heap, Symbols};
+use hearth_hardware::Placement;
+use hearth_sim::memory::{Array, Code, Memory};
+use hearth_sim::program::Cpu;
+use rand_core::Rng;
+use rand_pcg::Pcg32;
+use std::rc::Rc;
+
+/// A pass of the compiler.
+struct Pass {
+    /// Bytes of its text.
+    text_bytes: u64,
+    /// Whether it works on headers, rather than functions.
+    preprocesses: bool,
+    /// Walks over the tree of a unit.
+    walks: u64,
+    /// Cycles of a visit to a node, beside the text that it calls and its references.
+    visit_cycles: u64,
+    /// Units in a hundred for which it waits for the file server, and for the disk.
+    asks_percent: u32,
+    reads_percent: u32,
+    /// Units in a hundred after which a block of the result is full.
+    writes_percent: u32,
+}
+
+const PASSES: [Pass; 5] = [
+    // Preprocessor.
+    Pass {
+        text_bytes: 24 << 10,
+        preprocesses: true,
+        walks: 1,
+        visit_cycles: 160,
+        asks_percent: 100,
+        reads_percent: 60,
+        writes_percent: 20,
+    },
+    // Parser.
+    Pass {
+        text_bytes: 160 << 10,
+        preprocesses: false,
+        walks: 6,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 25,
+        writes_percent: 20,
+    },
+    // Optimizer.
+    Pass {
+        text_bytes: 200 << 10,
+        preprocesses: false,
+        walks: 7,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+    // Code generator.
+    Pass {
+        text_bytes: 120 << 10,
+        preprocesses: false,
+        walks: 5,
+        visit_cycles: 620,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+    // Assembler.
+    Pass {
+        text_bytes: 64 << 10,
+        preprocesses: false,
+        walks: 4,
+        visit_cycles: 500,
+        asks_percent: 30,
+        reads_percent: 15,
+        writes_percent: 20,
+    },
+];
+
+/// Headers that a file includes, and their lines on average.
+const HEADERS: usize = 30;
+const HEADER_LINES: usize = 40;
+/// Lines of a function on average; functions differ by up to two thirds.
+const FUNCTION_LINES: usize = 15;
+/// Tokens of a line that become nodes.
+const TOKENS: usize = 8;
+/// Symbols of a file, and those that one function uses most of the time.
+const SYMBOLS: u32 = 600;
+const LOCAL_SYMBOLS: u32 = 24;
+/// One token in so many is any symbol of the file.
+const TOKENS_PER_FAR_SYMBOL: u32 = 4;
+/// System calls to start a pass: it is executed afresh, and opens its files.
+const START_CALLS: usize = 8;
+
+/// The compiler's text, shared by all compilations.
+pub struct Toolchain {
+    texts: Vec<Code>,
+}
+
+impl Toolchain {
+    /// Loads the compiler.
+    pub fn new(memory: &Memory) -> Self {
+        Self { texts: PASSES.iter().map(|pass| load(memory, pass.text_bytes)).collect() }
+    }
+}
+
+/// One compilation.
+pub struct Compiler {
+    toolchain: Rc<Toolchain>,
+    files: Files,
+    random: Pcg32,
+}
+
+/// A pass at work: its memory is its own.
+struct Work {
+    pass: &'static Pass,
+    walk: Walk,
+    symbols: Symbols,
+    heap: Heap,
+    block: Array<u64>,
+    tokens: u64,
+}
+
+impl Compiler {
+    /// A compilation with its own random numbers.
+    pub fn new(toolchain: Rc<Toolchain>, files: Files, random: Pcg32) -> Self {
+        Self { toolchain, files, random }
+    }
+
+    /// Compiles a file of so many lines.
+    ///
+    /// # Errors
+    /// What is wrong with the result.
+    pub fn compile(mut self, cpu: &mut Cpu<'_>, lines: usize) -> Result<(), &'static str> {
+        for (pass, text) in PASSES.iter().zip(self.toolchain.texts.clone()) {
+            let units = self.units(pass, lines);
+            let nodes = units.iter().sum::<usize>() * TOKENS;
+            let memory = cpu.memory();
+            let mut work = Work {
+                pass,
+                walk: Walk::new(text, &mut self.random),
+                symbols: Symbols::new(&memory),
+                heap: Heap::new(&memory, nodes),
+                block: memory.array(BLOCK_BYTES as usize / 8, Placement::FirstTouch),
+                tokens: 0,
+            };
+            (0..START_CALLS).for_each(|_| cpu.system_call());
+            for lines in units {
+                self.unit(cpu, &mut work, lines)?;
+            }
+            if work.symbols.seen() != work.tokens {
+                return Err("the symbol table lost a symbol");
+            }
+        }
+        Ok(())
+    }
+
+    /// The lines of each unit of a pass.
+    fn units(&mut self, pass: &Pass, lines: usize) -> Vec<usize> {
+        let mut vary = |mean: usize| mean / 3 + self.random.next_u32() as usize % (mean * 4 / 3);
+        if pass.preprocesses {
+            return (0..HEADERS).map(|_| vary(HEADER_LINES)).collect();
+        }
+        let mut units = Vec::new();
+        let mut left = lines;
+        while left > 0 {
+            let unit = vary(FUNCTION_LINES).clamp(1, left);
+            units.push(unit);
+            left -= unit;
+        }
+        units
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        self.random.next_u32() % 100 < percent
+    }
+
+    /// A symbol that a token of a function names.
+    fn symbol(&mut self, function: u32) -> u32 {
+        let drawn = self.random.next_u32();
+        if drawn % TOKENS_PER_FAR_SYMBOL == 0 {
+            drawn / TOKENS_PER_FAR_SYMBOL % SYMBOLS
+        } else {
+            (function + drawn / TOKENS_PER_FAR_SYMBOL % LOCAL_SYMBOLS) % SYMBOLS
+        }
+    }
+
+    fn unit(&mut self, cpu: &mut Cpu<'_>, work: &mut Work, lines: usize) -> Result<(), &'static str> {
+        if self.happens(work.pass.asks_percent) {
+            self.files.ask_server(cpu);
+        }
+        if self.happens(work.pass.reads_percent) {
+            self.files.read(cpu, &work.block);
+        }
+        let function = self.random.next_u32() % SYMBOLS;
+        let (mut root, mut wanted) = (0, 0);
+        for _ in 0..lines * TOKENS {
+            let symbol = self.symbol(function);
+            work.symbols.see(cpu, symbol);
+            work.walk.call(cpu, &mut self.random);
+            cpu.compute(work.pass.visit_cycles);
+            let node = work.heap.add(cpu, root, symbol);
+            root = if root == 0 { node } else { root };
+            wanted += u64::from(symbol);
+            work.tokens += 1;
+        }
+        for _ in 0..work.pass.walks {
+            let Work { heap, walk, pass, .. } = work;
+            let sum = heap.walk(cpu, root, |cpu, _| {
+                walk.call(cpu, &mut self.random);
+                cpu.compute(pass.visit_cycles);
+            });
+            if sum != wanted {
+                return Err("a tree lost a node");
+            }
+        }
+        if self.happens(work.pass.writes_percent) {
+            self.files.write(cpu, &work.block);
+        }
+        Ok(())
+    }
+}

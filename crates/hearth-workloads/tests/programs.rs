@@ -1,0 +1,79 @@
+//! Every program, run on the simulated machine, comes to the right result.
+
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use hearth_sim::{Options, RunResult, Simulation};
+use hearth_workloads::{WorkloadError, build, build_mix, list};
+
+/// Short, but long enough for every kind of work that each program does.
+const SCALE: f64 = 0.04;
+
+fn simulation(policy: &str, seed: u64) -> Simulation {
+    let machine = Machine::load("sgi-4d340").unwrap();
+    Simulation::new(&machine, &Policy::load(policy).unwrap(), &Options { seed, ..Options::default() })
+        .unwrap()
+}
+
+fn run(mix: &str, policy: &str, seed: u64) -> RunResult {
+    let mut simulation = simulation(policy, seed);
+    let mut checks = Vec::new();
+    for built in build_mix(mix, &simulation.memory(), SCALE, seed).unwrap() {
+        simulation.add(built.application);
+        checks.push(built.check);
+    }
+    let result = simulation.run().unwrap();
+    for check in checks {
+        check().unwrap();
+    }
+    result
+}
+
+#[test]
+fn every_program_comes_to_the_right_result() {
+    for program in list() {
+        for policy in ["standard", "heavy"] {
+            let result = run(program.name, policy, 1);
+            assert!(result.total.cpu_ns > 100_000_000, "{}: {} ns", program.name, result.total.cpu_ns);
+        }
+    }
+}
+
+#[test]
+fn programs_that_share_the_machine_still_come_to_the_right_result() {
+    run("matrix+cholesky+mp3d", "light", 2);
+    run("pmake+oltp", "standard", 3);
+}
+
+#[test]
+fn a_program_that_has_not_run_has_no_right_result() {
+    for program in list() {
+        let simulation = simulation("standard", 1);
+        let built = build(program.name, &simulation.memory(), SCALE, 1).unwrap();
+        assert!((built.check)().is_err(), "{}", program.name);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_seed_another() {
+    for program in list() {
+        let [first, again, other] = [7, 7, 8].map(|seed| run(program.name, "standard", seed));
+        assert_eq!(first, again, "{}", program.name);
+        assert_ne!(first.total.counters, other.total.counters, "{}", program.name);
+    }
+}
+
+#[test]
+fn copies_in_a_mix_are_told_apart() {
+    let result = run("matrix+matrix", "standard", 1);
+    let names: Vec<&str> = result.applications.iter().map(|application| application.name.as_str()).collect();
+    assert_eq!(names, ["matrix#1", "matrix#2"]);
+}
+
+#[test]
+fn a_scale_that_cannot_be_run_is_refused() {
+    let simulation = simulation("standard", 1);
+    for scale in [0.0, -1.0, 1.5, f64::NAN] {
+        let error = build("matrix", &simulation.memory(), scale, 1).err();
+        assert!(matches!(error, Some(WorkloadError::BadScale { .. })), "{scale}");
+    }
+}
