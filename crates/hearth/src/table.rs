@@ -1,7 +1,7 @@
 //! Tables on a terminal, all in one style.
 
 use crate::output;
-use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{Attribute, Cell, CellAlignment, LineStyle, Table, TableStyle};
 
 /// Lines above, below, and under the header.
 const STYLE: TableStyle = TableStyle::new()
@@ -16,7 +16,7 @@ const PIPE_WIDTH: u16 = 120;
 /// only on a terminal.
 pub fn table(header: &[&str], words: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Dynamic);
+    table.load_style(STYLE);
     if !output::to_terminal() {
         table.force_no_tty().set_width(PIPE_WIDTH);
     }

@@ -1,7 +1,7 @@
 //! The figures of a comparison: tiles for the eye, a table for reference.
 
 use super::bars::change;
-use super::{Comparison, Figure, PolicyRuns, format};
+use super::{Comparison, Figure, Summary, format};
 use maud::{Markup, html};
 
 /// The best policy's key figures against the first.
@@ -13,7 +13,7 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
             div.tile { dt { (name) } dd { (value) small { (below) } } }
         }
     };
-    let from_to = |figure: fn(&super::Summary) -> Figure, unit: &str| {
+    let from_to = |figure: fn(&Summary) -> Figure, unit: &str| {
         format!(
             "{} against {} {unit}",
             format::significant(figure(is).median),
@@ -37,8 +37,35 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
     }
 }
 
+/// A column: its header, and its cell from a policy's figures and the base's.
+type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Markup);
+
+/// The columns; without those for moves that the machine cannot have.
+fn columns(comparison: &Comparison) -> Vec<Column> {
+    let any =
+        |differs: fn(&Summary) -> bool| comparison.policies.iter().any(|policy| differs(&policy.summary));
+    let mut columns: Vec<Column> = vec![
+        ("time, s", |is, _| cell(&is.execution_s, format::significant)),
+        ("change", |is, base| against(&is.execution_s, base.map(|base| &base.execution_s))),
+        ("misses, M", |is, _| cell(&is.misses, format::millions)),
+        ("change", |is, base| against(&is.misses, base.map(|base| &base.misses))),
+        ("idle, %", |is, _| cell(&is.idle_percent, |percent| format!("{percent:.1}"))),
+        ("switches", |is, _| cell(&is.switches, format::count)),
+        ("CPU moves", |is, _| cell(&is.cpu_moves, format::count)),
+    ];
+    if any(|summary| summary.domain_moves != summary.cpu_moves) {
+        columns.push(("domain moves", |is, _| cell(&is.domain_moves, format::count)));
+    }
+    if any(|summary| summary.node_moves.high > 0.0) {
+        columns.push(("node moves", |is, _| cell(&is.node_moves, format::count)));
+    }
+    columns.push(("slice, ms", |is, _| cell(&is.slice_ms, format::significant)));
+    columns
+}
+
 /// All figures by policy.
 pub(super) fn table(comparison: &Comparison) -> Markup {
+    let columns = columns(comparison);
     html! {
         section {
             h2 { "All figures" }
@@ -46,12 +73,15 @@ pub(super) fn table(comparison: &Comparison) -> Markup {
                 table {
                     thead { tr {
                         th scope="col" { "policy" }
-                        @for name in ["time, s", "change", "misses, M", "change", "idle, %", "switches", "CPU moves",
-                            "domain moves", "node moves", "slice, ms"] { th scope="col" { (name) } }
+                        @for (name, _) in &columns { th scope="col" { (name) } }
                     } }
                     tbody {
                         @for (index, policy) in comparison.policies.iter().enumerate() {
-                            (row(policy, comparison.base().filter(|_| index > 0)))
+                            @let base = comparison.base().filter(|_| index > 0).map(|base| &base.summary);
+                            tr {
+                                th scope="row" title=(policy.description) { (policy.name) }
+                                @for (_, cell) in &columns { td { (cell(&policy.summary, base)) } }
+                            }
                         }
                     }
                 }
@@ -60,35 +90,13 @@ pub(super) fn table(comparison: &Comparison) -> Markup {
     }
 }
 
-fn row(policy: &PolicyRuns, base: Option<&PolicyRuns>) -> Markup {
-    let summary = &policy.summary;
-    let against = |figure: fn(&super::Summary) -> Figure| {
-        html! {
-            td { @if let Some(base) = base { (change(figure(summary).change_percent(&figure(&base.summary)))) } }
-        }
-    };
-    html! {
-        tr {
-            td title=(policy.description) { b { (policy.name) } }
-            (cell(&summary.execution_s, format::significant))
-            (against(|summary| summary.execution_s))
-            (cell(&summary.misses, format::millions))
-            (against(|summary| summary.misses))
-            (cell(&summary.idle_percent, |percent| format!("{percent:.1}")))
-            (cell(&summary.switches, format::count))
-            (cell(&summary.cpu_moves, format::count))
-            (cell(&summary.domain_moves, format::count))
-            (cell(&summary.node_moves, format::count))
-            (cell(&summary.slice_ms, format::significant))
-        }
-    }
+fn against(figure: &Figure, base: Option<&Figure>) -> Markup {
+    html! { @if let Some(base) = base { (change(figure.change_percent(base))) } }
 }
 
-fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> Markup {
+fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
     html! {
-        td {
-            (show(figure.median))
-            @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
-        }
+        (show(figure.median))
+        @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
     }
 }

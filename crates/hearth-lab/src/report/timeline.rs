@@ -41,7 +41,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
             }
             p.hint {
                 "Each block is a task that ran on a CPU without another in between; shades tell the tasks of an \
-                 application apart, gaps are idle time. " (format!("{:.2} s from the middle of the run", x.high - x.low))
+                 application apart, gaps are idle time. " (format::significant((x.high - x.low) * 1e3)) " ms from the middle of the run"
                 ", seed " (comparison.seeds.first().copied().unwrap_or_default()) "."
             }
             (legend(names.iter().enumerate().map(|(index, name)| (color(index), *name))))
@@ -58,15 +58,16 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
 /// The middle of the shortest run; shorter if there is too much in it.
 fn window(kept: &[(&PolicyRuns, &RunResult)]) -> (u64, u64) {
     let shortest = kept.iter().map(|(_, result)| result.elapsed_ns).min().unwrap_or_default();
-    let mut length = WINDOW_NS.min(shortest);
-    let from = (shortest - length) / 2;
-    let within = |to: u64| -> usize {
-        kept.iter().map(|(_, result)| result.timeline.iter().filter(|s| overlaps(s, from, to)).count()).sum()
+    let middle = |length: u64| ((shortest - length) / 2, (shortest + length) / 2);
+    let within = |(from, to): (u64, u64)| -> usize {
+        let inside = |result: &RunResult| result.timeline.iter().filter(|s| overlaps(s, from, to)).count();
+        kept.iter().map(|(_, result)| inside(result)).sum()
     };
-    while within(from + length) > MOST_STRETCHES && length > 1_000_000 {
+    let mut length = WINDOW_NS.min(shortest);
+    while within(middle(length)) > MOST_STRETCHES && length > 1_000_000 {
         length /= 2;
     }
-    (from, from + length)
+    middle(length)
 }
 
 fn overlaps(stretch: &Stretch, from_ns: u64, to_ns: u64) -> bool {

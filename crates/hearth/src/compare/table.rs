@@ -2,8 +2,9 @@
 
 use crate::table::{number, table};
 use comfy_table::{Attribute, Cell, Color, Table};
-use hearth_lab::report::{Comparison, Figure, PolicyRuns, format};
+use hearth_lab::report::{Comparison, Figure, PolicyRuns, Summary, format};
 use hearth_sim::measure::Tally;
+use std::iter;
 
 /// The table, applications if asked for, and the summary.
 pub fn text(comparison: &Comparison, verbose: bool) -> String {
@@ -24,62 +25,57 @@ fn title(comparison: &Comparison) -> String {
     format!("{workload} on {machine}, scale {scale}, {}{spread}", format::seeds(&comparison.seeds))
 }
 
-fn policies(comparison: &Comparison) -> Table {
-    let mut table = table(
-        &[
-            "policy",
-            "time s",
-            "change",
-            "misses M",
-            "change",
-            "idle %",
-            "switches",
-            "CPU moves",
-            "domain moves",
-            "node moves",
-            "slice ms",
-        ],
-        1,
-    );
-    for (index, policy) in comparison.policies.iter().enumerate() {
-        let base = comparison.base().filter(|_| index > 0);
-        table.add_row(policy_row(policy, base));
+/// A column of the policies' table: its header, and its cell from a policy's figures and the base's.
+type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Cell);
+
+/// The columns; without those for moves that the machine cannot have.
+fn columns(comparison: &Comparison) -> Vec<Column> {
+    let any =
+        |differs: fn(&Summary) -> bool| comparison.policies.iter().any(|policy| differs(&policy.summary));
+    let mut columns: Vec<Column> = vec![
+        ("time\ns", |is, _| spread(&is.execution_s, format::significant)),
+        ("\nchange", |is, base| change(&is.execution_s, base.map(|base| &base.execution_s))),
+        ("misses\nM", |is, _| spread(&is.misses, format::millions)),
+        ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
+        ("idle\n%", |is, _| number(format!("{:.1}", is.idle_percent.median))),
+        ("\nswitches", |is, _| count(&is.switches)),
+        ("CPU\nmoves", |is, _| count(&is.cpu_moves)),
+    ];
+    if any(|summary| summary.domain_moves != summary.cpu_moves) {
+        columns.push(("domain\nmoves", |is, _| count(&is.domain_moves)));
     }
-    table
+    if any(|summary| summary.node_moves.high > 0.0) {
+        columns.push(("node\nmoves", |is, _| count(&is.node_moves)));
+    }
+    columns.push(("slice\nms", |is, _| spread(&is.slice_ms, format::significant)));
+    columns
 }
 
-fn policy_row(policy: &PolicyRuns, base: Option<&PolicyRuns>) -> Vec<Cell> {
-    let summary = &policy.summary;
-    let base = base.map(|base| &base.summary);
-    let count = |figure: &Figure| number(format::count(figure.median));
-    vec![
-        Cell::new(&policy.name).add_attribute(Attribute::Bold),
-        spread(&summary.execution_s, format::significant),
-        change(&summary.execution_s, base.map(|base| &base.execution_s)),
-        spread(&summary.misses, format::millions),
-        change(&summary.misses, base.map(|base| &base.misses)),
-        number(format!("{:.1}", summary.idle_percent.median)),
-        count(&summary.switches),
-        count(&summary.cpu_moves),
-        count(&summary.domain_moves),
-        count(&summary.node_moves),
-        spread(&summary.slice_ms, format::significant),
-    ]
+fn policies(comparison: &Comparison) -> Table {
+    let columns = columns(comparison);
+    let header: Vec<&str> = iter::once("\npolicy").chain(columns.iter().map(|column| column.0)).collect();
+    let mut table = table(&header, 1);
+    for (index, policy) in comparison.policies.iter().enumerate() {
+        let base = comparison.base().filter(|_| index > 0).map(|base| &base.summary);
+        let name = Cell::new(&policy.name).add_attribute(Attribute::Bold);
+        table.add_row(iter::once(name).chain(columns.iter().map(|column| column.1(&policy.summary, base))));
+    }
+    table
 }
 
 fn applications(comparison: &Comparison) -> Table {
     let mut table = table(
         &[
-            "application",
-            "policy",
-            "time s",
-            "change",
-            "CPU time s",
-            "misses M",
-            "switches",
-            "CPU moves",
-            "slice ms",
-            "response ms",
+            "\napplication",
+            "\npolicy",
+            "time\ns",
+            "\nchange",
+            "CPU time\ns",
+            "misses\nM",
+            "\nswitches",
+            "CPU\nmoves",
+            "slice\nms",
+            "response\nms",
         ],
         2,
     );
@@ -107,8 +103,8 @@ fn application_row(name: &str, policy: &PolicyRuns, base: Option<&PolicyRuns>) -
         change(&time(policy), base.map(time).as_ref()),
         figure(tally(|tally| tally.cpu_ns as f64 / 1e9)),
         spread(&tally(|tally| tally.counters.misses() as f64), format::millions),
-        number(format::count(tally(|tally| tally.switches as f64).median)),
-        number(format::count(tally(|tally| tally.cpu_moves as f64).median)),
+        count(&tally(|tally| tally.switches as f64)),
+        count(&tally(|tally| tally.cpu_moves as f64)),
         figure(tally(|tally| tally.slices.mean_ms())),
         figure(tally(|tally| tally.wake_wait_ns as f64 / 1e6 / tally.wakeups.max(1) as f64)),
     ]
@@ -119,6 +115,10 @@ fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> Cell {
     let median = show(figure.median);
     let (low, high) = (show(figure.low), show(figure.high));
     number(if low == high { median } else { format!("{median}\n{low}..{high}") })
+}
+
+fn count(figure: &Figure) -> Cell {
+    number(format::count(figure.median))
 }
 
 /// A change against the base: green where it is less, as less time and fewer misses are better.

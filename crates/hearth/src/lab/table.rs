@@ -1,7 +1,7 @@
 //! Claims as text for a terminal.
 
 use crate::table::{number, table};
-use comfy_table::{Attribute, Cell, CellAlignment, Color, Table};
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 use hearth_lab::report::findings::{kind, text as shown};
 use hearth_lab::report::{Findings, format};
 use hearth_lab::{ClaimResult, RowResult, Verdict};
@@ -27,6 +27,7 @@ pub fn text(findings: &Findings<'_>) -> String {
 
 fn claims(findings: &Findings<'_>) -> Table {
     let mut table = table(&["", "claim", "paper", "ours", "spread", "band", "holds"], 2);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
     for claim in &findings.judgement.claims {
         table.add_row(claim_row(claim));
         claim.rows.iter().for_each(|row| {
