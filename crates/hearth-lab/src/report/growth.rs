@@ -5,6 +5,8 @@ use super::{Comparison, PolicyRuns};
 use hearth_sim::RunResult;
 use maud::{Markup, html};
 
+/// Curves differ in more than colour, so that one on top of another lets it be seen.
+const DASHES: [&str; 4] = ["none", "7 4", "2 3", "10 3 2 3"];
 /// Points of a curve, at most.
 const MOST_POINTS: usize = 160;
 
@@ -38,7 +40,8 @@ fn chart(policy: &PolicyRuns, result: &RunResult, x: &Axis, y: &Axis) -> Markup 
     let drawing = html! {
         (level_lines(y))
         @for (index, application) in result.applications.iter().enumerate() {
-            polyline.curve style={ "stroke:" (color(index)) } points=(points(result, index, x, y)) {
+            polyline.curve style={ "stroke:" (color(index)) } stroke-dasharray=(DASHES[index % DASHES.len()])
+                points=(points(result, index, x, y)) {
                 title {
                     (application.name)
                     (format!(": {:.2} s of CPU time", application.tally.cpu_ns as f64 / 1e9))
