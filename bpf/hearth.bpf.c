@@ -44,7 +44,7 @@ static s32 idle_cpu_where(struct task_struct *p, s32 last, bool same_domain)
 /* The idle CPU where the task has most credit. */
 static s32 idle_cpu(struct task_struct *p, struct task_ctx *tc)
 {
-	s32 last = is_attached() ? tc->home : tc->last_cpu;
+	s32 last = tc->last_cpu;
 	s32 cpu;
 
 	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
@@ -77,7 +77,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	usage_wake(tc);
 	cpu = idle_cpu(p, tc);
 	if (cpu < 0)
-		return is_attached() ? tc->home : prev_cpu;
+		return prev_cpu;
 	stats_of(cpu)->direct++;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
 	return cpu;
@@ -88,9 +88,9 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
  * whose queue it waits. */
 static void preempt(struct task_struct *p, struct task_ctx *tc)
 {
-	s32 cpu = policy.discipline == HEARTH_UNIX && !is_attached()
-			  ? (s32)bpf_get_smp_processor_id()
-			  : tc->queue;
+	bool anywhere = !is_attached() || tc->queue < 0;
+	s32 cpu = policy.discipline == HEARTH_UNIX && anywhere ? (s32)bpf_get_smp_processor_id()
+							       : tc->queue;
 	s64 running = cpu_ctx(cpu)->running_rank;
 
 	u64 away = scx_bpf_now() - tc->stopped_at;
@@ -108,9 +108,12 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 	if (!tc)
 		return;
-	queue = is_attached() ? tc->home : tc->last_cpu >= 0 ? tc->last_cpu : scx_bpf_task_cpu(p);
 	tc->yielded = false;
-	queue_insert(p, tc, queue, slice(), enq_flags);
+	queue = tc->last_cpu >= 0 ? tc->last_cpu : scx_bpf_task_cpu(p);
+	if (is_attached() && tc->last_cpu < 0)
+		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
+	else
+		queue_insert(p, tc, queue, slice(), enq_flags);
 	idle = idle_cpu(p, tc);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -235,6 +238,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
 
+	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
+		return;
 	queue_renew(cpu);
 	if (runnable)
 		usage_update(tc, scx_bpf_now());
@@ -323,8 +328,6 @@ void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 		tc->inverse_weight = (100 << 16) / (weight ? weight : 1);
 }
 
-static u32 next_home;
-
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
@@ -335,7 +338,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 		return -ENOMEM;
 	tc->last_cpu = NO_CPU;
 	tc->queue = NO_CPU;
-	tc->home = __sync_fetch_and_add(&next_home, 1) % topology.nr_cpus;
 	tc->inverse_weight = 1 << 16;
 	tc->usage = policy.discipline == HEARTH_FAIR ? clock_usage : 0;
 	tc->epoch = epoch;
@@ -345,8 +347,10 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 {
 	u32 i;
-	s32 err;
+	s32 err = scx_bpf_create_dsq(UNBOUND, -1);
 
+	if (err)
+		return err;
 	bpf_for(i, 0, topology.nr_cpus) {
 		cpu_ctx(i)->head = NO_USAGE;
 		domain_ctx(i)->first = NO_CPU;

@@ -13,6 +13,9 @@
 #ifndef HEARTH_QUEUES_H
 #define HEARTH_QUEUES_H
 
+/* attached: tasks that have not run yet, and are bound to no CPU. */
+#define UNBOUND HEARTH_MAX_CPUS
+
 static __always_inline u64 head_usage(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);

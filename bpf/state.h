@@ -26,8 +26,6 @@ struct task_ctx {
 	/* Where it ran last, and where it waits now. */
 	s32 last_cpu;
 	s32 queue;
-	/* attached: the CPU it is bound to. */
-	s32 home;
 	/* It yields: not to be picked at this very reschedule. */
 	bool yielded;
 };
