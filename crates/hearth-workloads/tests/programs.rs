@@ -1,5 +1,7 @@
 //! Every program, run on the simulated machine, comes to the right result.
 
+#![allow(clippy::unwrap_used)]
+
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, RunResult, Simulation};

@@ -188,7 +188,7 @@ impl Compiler {
     /// A symbol that a token of a function names.
     fn symbol(&mut self, function: u32) -> u32 {
         let drawn = self.random.next_u32();
-        if drawn % TOKENS_PER_FAR_SYMBOL == 0 {
+        if drawn.is_multiple_of(TOKENS_PER_FAR_SYMBOL) {
             drawn / TOKENS_PER_FAR_SYMBOL % SYMBOLS
         } else {
             (function + drawn / TOKENS_PER_FAR_SYMBOL % LOCAL_SYMBOLS) % SYMBOLS

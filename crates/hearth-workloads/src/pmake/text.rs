@@ -37,7 +37,7 @@ impl Walk {
     pub fn call(&mut self, cpu: &mut Cpu<'_>, random: &mut Pcg32) {
         let drawn = random.next_u32();
         let at = drawn as usize % IN_USE;
-        if drawn / IN_USE as u32 % CALLS_PER_CHANGE == 0 {
+        if (drawn / IN_USE as u32).is_multiple_of(CALLS_PER_CHANGE) {
             self.in_use[at] = self.draw(random);
         }
         cpu.execute(self.code.part(u64::from(self.in_use[at]) * PIECE_BYTES, PIECE_BYTES));
