@@ -68,6 +68,16 @@ fn a_smaller_scale_replays_the_beginning() {
 }
 
 #[test]
+fn the_trace_that_ships_with_the_project_replays() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/sort-sources.trace");
+    let trace = Trace::open(path).unwrap();
+    let result = run(&trace, 8, 0.1);
+    let recorded = trace.info().threads[0].references() as f64 * 0.1 * 8.0;
+    let replayed = (result.total.counters.reads + result.total.counters.writes) as f64;
+    assert!(replayed > 0.8 * recorded, "{replayed} of {recorded} references");
+}
+
+#[test]
 fn no_copies_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let trace = trace(&directory);
