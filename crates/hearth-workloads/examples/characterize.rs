@@ -42,7 +42,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn run(mix: &str, scale: f64, seed: u64, flush: Flush) -> anyhow::Result<RunResult> {
-    let machine = Machine::load(&std::env::var("MACHINE").unwrap_or("sgi-4d340".into()))?;
+    let machine = Machine::load("sgi-4d340")?;
     let options = Options { seed, flush, ..Options::default() };
     let mut simulation = Simulation::new(&machine, &Policy::load("standard")?, &options)?;
     let mut checks = Vec::new();

@@ -155,20 +155,22 @@ impl Matrices {
                     *sum += (0..BLOCK).map(|k| self.a.peek(row + k) * inner[k]).sum::<f64>();
                 }
             }
-            let last = products(process, count).map(|product| (product.row, product.column));
-            for (row, column) in last {
-                for i in 0..BLOCK {
-                    let start = block(row, column) + i * BLOCK;
-                    let got: f64 = (0..BLOCK).map(|j| self.c.peek(start + j) * vector[j]).sum();
-                    if got != expected[row * SIDE + column][i] {
-                        return Err(format!(
-                            "matrix: row {i} of block ({row}, {column}) of the product is wrong"
-                        ));
-                    }
-                }
+            for product in products(process, count) {
+                let (row, column) = (product.row, product.column);
+                self.check_block(block(row, column), &expected[row * SIDE + column], &vector).map_err(
+                    |i| format!("matrix: row {i} of block ({row}, {column}) of the product is wrong"),
+                )?;
             }
         }
         Ok(())
+    }
+
+    /// Compares a block of C, times a vector, with what it should be; tells the first wrong row.
+    fn check_block(&self, start: usize, expected: &[f64; BLOCK], vector: &[f64]) -> Result<(), usize> {
+        let times =
+            |i: usize| (0..BLOCK).map(|j| self.c.peek(start + i * BLOCK + j) * vector[j]).sum::<f64>();
+        let wrong = (0..BLOCK).find(|&i| times(i) != expected[i]);
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Row `k` of a block stored by columns, times a vector.

@@ -1,12 +1,19 @@
 //! Every program, run on the simulated machine, comes to the right result.
 
+#![allow(clippy::unwrap_used)]
+
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, RunResult, Simulation};
-use hearth_workloads::{WorkloadError, build, build_mix, list};
+use hearth_workloads::{Description, WorkloadError, build, build_mix, list};
 
 /// Short, but long enough for every kind of work that each program does.
 const SCALE: f64 = 0.04;
+
+/// Those that compute something: all but the scheduler's probe.
+fn programs() -> impl Iterator<Item = &'static Description> {
+    list().iter().filter(|program| program.name != "spin")
+}
 
 fn simulation(policy: &str, seed: u64) -> Simulation {
     let machine = Machine::load("sgi-4d340").unwrap();
@@ -30,7 +37,7 @@ fn run(mix: &str, policy: &str, seed: u64) -> RunResult {
 
 #[test]
 fn every_program_comes_to_the_right_result() {
-    for program in list() {
+    for program in programs() {
         for policy in ["standard", "heavy"] {
             let result = run(program.name, policy, 1);
             assert!(result.total.cpu_ns > 100_000_000, "{}: {} ns", program.name, result.total.cpu_ns);
@@ -46,7 +53,7 @@ fn programs_that_share_the_machine_still_come_to_the_right_result() {
 
 #[test]
 fn a_program_that_has_not_run_has_no_right_result() {
-    for program in list() {
+    for program in programs() {
         let simulation = simulation("standard", 1);
         let built = build(program.name, &simulation.memory(), SCALE, 1).unwrap();
         assert!((built.check)().is_err(), "{}", program.name);
@@ -55,7 +62,7 @@ fn a_program_that_has_not_run_has_no_right_result() {
 
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_seed_another() {
-    for program in list() {
+    for program in programs() {
         let [first, again, other] = [7, 7, 8].map(|seed| run(program.name, "standard", seed));
         assert_eq!(first, again, "{}", program.name);
         assert_ne!(first.total.counters, other.total.counters, "{}", program.name);

@@ -3,7 +3,7 @@
 //! The matrix is a square plate of finite elements ([`plate`]): 10,000 rows and 180,000 entries in
 //! its lower triangle at scale 1. It is ordered by nested dissection ([`ordering`]), its factor's
 //! structure is found and cut into panels ([`symbolic`]), and four processes take ready panels off a
-//! queue, finish them, and subtract their products from the panels that they update ([`numeric`]), as
+//! queue, finish them, and subtract their products from the panels that they update (`numeric.rs`), as
 //! in the SPLASH program.
 
 mod numeric;

@@ -150,8 +150,8 @@ mod tests {
     fn dense_structures(lower: &Lower) -> Vec<Vec<u32>> {
         let n = lower.columns();
         let mut filled = vec![vec![false; n]; n];
-        for column in 0..n {
-            lower.column(column).for_each(|(row, _)| filled[column][row] = true);
+        for (column, filled) in filled.iter_mut().enumerate() {
+            lower.column(column).for_each(|(row, _)| filled[row] = true);
         }
         for column in 0..n {
             let below: Vec<usize> = (column + 1..n).filter(|&row| filled[column][row]).collect();

@@ -126,11 +126,10 @@ impl Flow {
             *particle = self.entering();
             return particle.energy() - before;
         }
-        for axis in 1..3 {
+        for (axis, at) in to.iter_mut().enumerate().skip(1) {
             let end = f64::from(GRID.cells[axis]);
-            let mirrored = if to[axis] < 0.0 { -to[axis] } else { 2.0 * end - to[axis] };
-            if !(0.0..end).contains(&to[axis]) {
-                to[axis] = mirrored;
+            if !(0.0..end).contains(at) {
+                *at = if *at < 0.0 { -*at } else { 2.0 * end - *at };
                 particle.velocity[axis] = -particle.velocity[axis];
                 particle.bounces += 1;
             }
@@ -155,10 +154,10 @@ impl Flow {
             return false;
         }
         let direction = self.direction();
-        for axis in 0..3 {
+        for (axis, along) in direction.into_iter().enumerate() {
             let mean = (a.velocity[axis] + b.velocity[axis]) / 2.0;
-            a.velocity[axis] = mean + direction[axis] * speed / 2.0;
-            b.velocity[axis] = mean - direction[axis] * speed / 2.0;
+            a.velocity[axis] = mean + along * speed / 2.0;
+            b.velocity[axis] = mean - along * speed / 2.0;
         }
         let rotation = (a.rotation + b.rotation) / 2.0;
         let vibration = (a.vibration + b.vibration) / 2.0;

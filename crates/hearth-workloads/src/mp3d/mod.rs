@@ -1,7 +1,7 @@
 //! Rarefied hypersonic flow past an obstacle in a wind tunnel, particle by particle.
 //!
 //! The direct-simulation Monte Carlo method, as in the SPLASH program: 50,000 particles in a grid of
-//! cells. In each step every particle moves ([`flow`]), may collide with another one of its cell, and
+//! cells. In each step every particle moves (`flow.rs`), may collide with another one of its cell, and
 //! is counted into its cell's sums. Particles are dealt to four processes once and for all and lie in
 //! memory in no order of space, so a process streams through its particles and finds their cells all
 //! over the shared grid: next to nothing is in the cache when it is needed. Processes meet at a
@@ -69,10 +69,10 @@ const SWEEPS: [Sweep; 4] = [
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Space {
-    /// Particles here now; particles here a step ago; 1 + the particle that waits for a partner;
+    /// Particles here now, and summed over all steps; 1 + the particle that waits for a partner;
     /// collisions so far.
     population: u32,
-    density: u32,
+    total_population: u32,
     waiting: u32,
     collisions: u32,
     /// Sums over this step's particles: momentum and number.
@@ -176,7 +176,7 @@ impl Worker {
         let mut space = self.tunnel.space.peek(cell);
         (0..3).for_each(|axis| space.total_momentum[axis] += space.momentum[axis]);
         space.total_counted += space.counted as f32;
-        space.density = space.population;
+        space.total_population += space.population;
         (space.population, space.waiting, space.counted) = (0, 0, 0);
         space.momentum = [0.0; 3];
         self.tunnel.space.poke(cell, space);
@@ -223,7 +223,7 @@ impl Worker {
     fn pair(&mut self, cpu: &mut Cpu<'_>, index: usize) {
         let mut particle = self.tunnel.particles.get(cpu, index);
         cpu.compute(PAIR_CYCLES);
-        let (partner, density) = self.change(cpu, particle.cell as usize, POPULATION, |space| {
+        let (partner, population) = self.change(cpu, particle.cell as usize, POPULATION, |space| {
             let next = if space.waiting == 0 { index as u32 + 1 } else { 0 };
             (std::mem::replace(&mut space.waiting, next), space.population)
         });
@@ -231,7 +231,7 @@ impl Worker {
         let mut partner = self.tunnel.particles.get(cpu, partner_index);
         cpu.compute(COLLIDE_CYCLES);
         let before = particle.energy() + partner.energy();
-        if !self.flow.collide(&mut particle, &mut partner, density) {
+        if !self.flow.collide(&mut particle, &mut partner, population) {
             return;
         }
         let books = &self.tunnel.books;

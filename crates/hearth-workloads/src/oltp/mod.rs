@@ -4,7 +4,7 @@
 //! The data structures are real: three tables with B-tree indices in shared memory, a history that
 //! grows, latches, branch locks, a redo log with group commit. What is synthetic is the program text
 //! around them: how long each operation's text is, how long it executes, and how much private memory
-//! it uses ([`text`]). These lengths are tuned to the paper's description of Oracle: dispatch intervals of
+//! it uses (`text.rs`). These lengths are tuned to the paper's description of Oracle: dispatch intervals of
 //! a few milliseconds that end about equally by waiting for the log, by system calls (a message to
 //! the process that drives the benchmark) and, less often, because an index is latched; and some
 //! 2,000 misses to load what such an interval uses.

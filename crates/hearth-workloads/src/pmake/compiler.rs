@@ -8,7 +8,7 @@
 //! for a file is tuned to the reasons for which the paper's dispatch intervals end.
 
 use super::files::{BLOCK_BYTES, Files};
-use super::text::{Walk, load};
+use super::text::Walk;
 use super::tree::{Heap, Symbols};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -110,7 +110,7 @@ pub struct Toolchain {
 impl Toolchain {
     /// Loads the compiler.
     pub fn new(memory: &Memory) -> Self {
-        Self { texts: PASSES.iter().map(|pass| load(memory, pass.text_bytes)).collect() }
+        Self { texts: PASSES.iter().map(|pass| memory.code(pass.text_bytes)).collect() }
     }
 }
 
@@ -188,7 +188,7 @@ impl Compiler {
     /// A symbol that a token of a function names.
     fn symbol(&mut self, function: u32) -> u32 {
         let drawn = self.random.next_u32();
-        if drawn % TOKENS_PER_FAR_SYMBOL == 0 {
+        if drawn.is_multiple_of(TOKENS_PER_FAR_SYMBOL) {
             drawn / TOKENS_PER_FAR_SYMBOL % SYMBOLS
         } else {
             (function + drawn / TOKENS_PER_FAR_SYMBOL % LOCAL_SYMBOLS) % SYMBOLS
@@ -216,7 +216,7 @@ impl Compiler {
         }
         for _ in 0..work.pass.walks {
             let Work { heap, walk, pass, .. } = work;
-            let sum = heap.walk(cpu, root, |cpu, _| {
+            let sum = heap.walk(cpu, root, |cpu| {
                 walk.call(cpu, &mut self.random);
                 cpu.compute(pass.visit_cycles);
             });

@@ -1,7 +1,7 @@
 //! A parallel make: compiles 24 C files of 460 lines on average, eight at a time.
 //!
 //! `make` reads its file, looks for what is out of date, and starts a compilation whenever fewer than
-//! eight are under way. Each compilation is a task of its own ([`compiler`]), with the passes of that
+//! eight are under way. Each compilation is a task of its own (`compiler.rs`), with the passes of that
 //! time's compiler drivers: the preprocessor, which reads the source and its headers; the parser; the
 //! optimizer; the code generator; the assembler, which writes the object. Passes hand their result on
 //! in temporary files, which a daemon of the kernel takes to the disk.

@@ -3,7 +3,7 @@
 //! A pass at work on one construct of the language goes round a few dozen small procedures; now and
 //! then it needs another one. All compilations share the text.
 
-use hearth_sim::memory::{Code, Memory};
+use hearth_sim::memory::Code;
 use hearth_sim::program::Cpu;
 use rand_core::Rng;
 use rand_pcg::Pcg32;
@@ -37,14 +37,9 @@ impl Walk {
     pub fn call(&mut self, cpu: &mut Cpu<'_>, random: &mut Pcg32) {
         let drawn = random.next_u32();
         let at = drawn as usize % IN_USE;
-        if drawn / IN_USE as u32 % CALLS_PER_CHANGE == 0 {
+        if (drawn / IN_USE as u32).is_multiple_of(CALLS_PER_CHANGE) {
             self.in_use[at] = self.draw(random);
         }
         cpu.execute(self.code.part(u64::from(self.in_use[at]) * PIECE_BYTES, PIECE_BYTES));
     }
-}
-
-/// The text of a pass.
-pub fn load(memory: &Memory, bytes: u64) -> Code {
-    memory.code(bytes)
 }

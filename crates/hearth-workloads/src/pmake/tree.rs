@@ -14,10 +14,10 @@ pub struct Node {
     first: u32,
     /// The next operand of the same parent.
     next: u32,
-    /// What is known about the node: rises with each walk.
-    mark: u32,
-    /// The value of a constant.
-    value: u64,
+    /// Walks that have been here.
+    walks: u32,
+    /// What a walk found out about the node.
+    attribute: u64,
     _type: u64,
 }
 
@@ -41,7 +41,7 @@ impl Heap {
     pub fn add(&mut self, cpu: &mut Cpu<'_>, root: u32, symbol: u32) -> u32 {
         let number = self.used.min(self.nodes.len() - 1) as u32;
         self.used += 1;
-        let mut node = Node { symbol, value: u64::from(symbol), ..Node::default() };
+        let mut node = Node { symbol, ..Node::default() };
         if root != 0 {
             let parent = root + (number - root - 1) / OPERANDS;
             let mut above = self.nodes.get(cpu, parent as usize);
@@ -52,15 +52,17 @@ impl Heap {
         number
     }
 
-    /// Visits all nodes of a tree, parents first, and marks them. Returns the sum of their values.
-    pub fn walk(&self, cpu: &mut Cpu<'_>, root: u32, mut visit: impl FnMut(&mut Cpu<'_>, u32)) -> u64 {
+    /// Visits all nodes of a tree, parents first, and gives each an attribute: the sum of the symbols
+    /// up to it. Returns the sum of all.
+    pub fn walk(&self, cpu: &mut Cpu<'_>, root: u32, mut visit: impl FnMut(&mut Cpu<'_>)) -> u64 {
         let mut sum = 0;
         let mut stack = vec![root];
         while let Some(number) = stack.pop() {
             let mut node = self.nodes.get(cpu, number as usize);
-            visit(cpu, node.symbol);
-            sum += node.value;
-            node.mark += 1;
+            visit(cpu);
+            sum += u64::from(node.symbol);
+            node.attribute = sum;
+            node.walks += 1;
             self.nodes.set(cpu, number as usize, node);
             stack.extend([node.next, node.first].into_iter().filter(|&link| link != 0));
         }
