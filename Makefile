@@ -31,8 +31,16 @@ lint:
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources
 
+BENCH := target/bench
+
 bench: packages
-	$(CARGO) run --release --locked -q -p hearth-lab --example bench
+	@tools/install-packages python3=python3
+	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
+	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
+	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
+	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH)
+	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
+	tools/bench-cachegrind $(BENCH)
 
 book:
 	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked

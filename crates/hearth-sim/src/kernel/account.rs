@@ -6,6 +6,19 @@ use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, Port};
 use hearth_machine::Machine;
 
+/// A CPU's clock and counts when an interval begins.
+#[derive(Clone, Copy)]
+pub(crate) struct Begin {
+    ps: u64,
+    counters: Counters,
+}
+
+impl Begin {
+    pub(crate) fn at(port: &Port) -> Self {
+        Self { ps: port.now_ps(), counters: port.counters() }
+    }
+}
+
 /// The interval that runs on a CPU, and the effective slice that it belongs to.
 #[derive(Clone, Copy, Default)]
 struct Running {
@@ -76,30 +89,30 @@ impl Account {
         self.running[cpu].task != Some(task)
     }
 
+    /// A task begins an interval; says whether the effective slice that it belongs to began with a move.
     pub(crate) fn interval_begins(
         &mut self,
         cpu: usize,
-        port: &Port,
         task: TaskId,
         from: Option<usize>,
         waited_ps: Option<u64>,
-    ) {
-        let now_ps = port.now_ps();
+        begin: Begin,
+    ) -> bool {
         let moved_from = from.filter(|&from| from != cpu);
         if self.begins_slice(cpu, task) {
             self.close_slice(cpu);
             let running = &mut self.running[cpu];
             running.task = Some(task);
             running.moved = moved_from.is_some();
-            running.stretch_start_ps = now_ps;
+            running.stretch_start_ps = begin.ps;
             self.tally(task).switches += 1;
         } else if moved_from.is_some() {
             self.running[cpu].moved = true;
         }
         let running = &mut self.running[cpu];
-        running.interval_start_ps = now_ps;
-        running.interval_counters = port.counters();
-        port.set_task(task as u16 + 1, running.moved);
+        running.interval_start_ps = begin.ps;
+        running.interval_counters = begin.counters;
+        let moved = running.moved;
         let (domain, node) = (self.domain_of[cpu], self.node_of[cpu]);
         let leaves_domain = moved_from.is_some_and(|from| self.domain_of[from] != domain);
         let leaves_node = moved_from.is_some_and(|from| self.node_of[from] != node);
@@ -111,6 +124,7 @@ impl Account {
             tally.wakeups += 1;
             tally.wake_wait_ns += waited_ps / 1000;
         }
+        moved
     }
 
     /// A task has come from another CPU and takes this one from a task that would have gone on.

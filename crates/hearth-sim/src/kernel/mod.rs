@@ -7,7 +7,7 @@ pub(crate) mod scx;
 mod switch;
 mod task;
 
-pub(crate) use account::Account;
+pub(crate) use account::{Account, Begin};
 pub(crate) use costs::{Costs, Entry};
 pub(crate) use task::{State, Task};
 
@@ -17,7 +17,7 @@ use crate::program::{Body, End, TaskId};
 use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use scx::{Callback, ENQ_WAKEUP, KICK_PREEMPT, Scx, TASK_QUEUED};
+use scx::{Callback, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Scx, TASK_QUEUED};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -187,6 +187,9 @@ impl Kernel {
     /// Carries out the kicks that the scheduler asked for.
     fn serve_kicks(&mut self, from: usize, why: End) {
         for (cpu, flags) in self.scx.take_kicks() {
+            if flags & KICK_IDLE != 0 && self.cpus[cpu].current.is_some() {
+                continue;
+            }
             if flags & KICK_PREEMPT != 0 {
                 self.charge_slice(cpu);
                 if let Some(current) = self.cpus[cpu].current {

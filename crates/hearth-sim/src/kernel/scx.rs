@@ -12,6 +12,8 @@ use std::rc::Rc;
 pub(crate) const DSQ_LOCAL: u64 = 0x8000_0000_0000_0002;
 /// `SCX_DSQ_FLAG_BUILTIN`: the ids with this bit are the kernel's own.
 const DSQ_BUILTIN: u64 = 1 << 63;
+/// `SCX_KICK_IDLE`: nothing happens if the CPU is busy.
+pub(crate) const KICK_IDLE: u64 = 1 << 0;
 /// `SCX_KICK_PREEMPT`.
 pub(crate) const KICK_PREEMPT: u64 = 1 << 1;
 /// `SCX_ENQ_WAKEUP`.

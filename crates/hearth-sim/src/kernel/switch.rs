@@ -2,7 +2,7 @@
 //! part: `balance_one`, `put_prev_task_scx`, `set_next_task_scx`).
 
 use super::scx::{Callback, TASK_QUEUED};
-use super::{Entry, Flush, Kernel, SLICE_DEFAULT_NS, State};
+use super::{Begin, Entry, Flush, Kernel, SLICE_DEFAULT_NS, State};
 use crate::program::{End, TaskId};
 use std::rc::Rc;
 
@@ -21,6 +21,8 @@ impl Kernel {
         if let (Some(task), false) = (previous, stays) {
             self.leave(task, cpu);
         }
+        // The switch belongs to the interval that it leads to.
+        let begin = Begin::at(&self.ports[cpu]);
         self.charge(cpu, Entry::Switch);
         let next = self.pick(cpu, previous.filter(|_| stays));
         match (previous.filter(|_| stays), next) {
@@ -33,7 +35,7 @@ impl Kernel {
                 if let Some(previous) = previous.filter(|_| comes && stays) {
                     self.account.displaces(task, previous);
                 }
-                self.start(task, cpu, previous == Some(task) && stays);
+                self.start(task, cpu, previous == Some(task) && stays, begin);
             }
             None => {
                 self.cpus[cpu].current = None;
@@ -95,7 +97,7 @@ impl Kernel {
         }
     }
 
-    fn start(&mut self, task: TaskId, cpu: usize, goes_on: bool) {
+    fn start(&mut self, task: TaskId, cpu: usize, goes_on: bool, begin: Begin) {
         let now_ps = self.ports[cpu].now_ps();
         let begins_slice = self.account.begins_slice(cpu, task);
         if self.flush == Flush::EachInterval || self.flush == Flush::EachSlice && begins_slice {
@@ -107,7 +109,8 @@ impl Kernel {
         let waited_ps = slot.woken_ps.take().map(|woken_ps| now_ps.saturating_sub(woken_ps));
         let sched = Rc::clone(&slot.sched);
         sched.cpu.set(cpu as u32);
-        self.account.interval_begins(cpu, &self.ports[cpu], task, from, waited_ps);
+        self.ports[cpu]
+            .set_task(task as u16 + 1, self.account.interval_begins(cpu, task, from, waited_ps, begin));
         let kernel_cpu = &mut self.cpus[cpu];
         kernel_cpu.charged_ps = now_ps;
         if kernel_cpu.current.is_none() {

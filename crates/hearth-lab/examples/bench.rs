@@ -1,0 +1,134 @@
+//! Simulated references a second. `make bench` runs it, and then other cache simulators on the same
+//! streams, which it leaves in the folder given: 64-bit words, the address with bit 63 for a store.
+
+use hearth_hardware::{Access, Hardware, Mode, Placement};
+use hearth_lab::{Job, Workload, run_one};
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use hearth_trace::{Kind, Trace};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
+use std::error::Error;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+const REFERENCES: usize = 8_000_000;
+const STORE: u64 = 1 << 63;
+/// Runs of each measurement; the best counts, as noise only ever slows a run down.
+const RUNS: usize = 5;
+/// Walks over random places, `words` words at each: one miss of the first level in `words` references.
+fn walks(words: u32, footprint: u64) -> Vec<u64> {
+    let mut random = Pcg32::seed_from_u64(u64::from(words));
+    let mut stream = Vec::with_capacity(REFERENCES);
+    while stream.len() < REFERENCES {
+        let line = u64::from(random.next_u32()) * 64 % footprint;
+        for word in 0..words {
+            let store = if random.next_u32().is_multiple_of(4) { STORE } else { 0 };
+            stream.push((line + u64::from(word) * 8 % 64) | store);
+        }
+    }
+    stream
+}
+
+/// The data references of the trace that comes with Hearth.
+fn recorded(path: &Path) -> Result<Vec<u64>, Box<dyn Error>> {
+    let events = Trace::open(path)?.load_thread(0, u64::MAX)?;
+    let data = events.iter().filter(|event| event.kind() != Kind::Fetch);
+    Ok(data.map(|event| event.address() | if event.kind() == Kind::Write { STORE } else { 0 }).collect())
+}
+
+/// Seconds for a stream, on caches that have seen it once, and the share of it that misses the first level.
+fn simulate(machine: &Machine, stream: &[u64]) -> Result<(f64, f64), Box<dyn Error>> {
+    let mut hardware = Hardware::new(machine, 1)?;
+    let end = stream.iter().map(|reference| reference & !STORE).max().unwrap_or_default() + 8;
+    let base = hardware.segment(end, Placement::FirstTouch).base;
+    let port = Rc::clone(&hardware.ports()[0]);
+    let mut best = f64::MAX;
+    let mut misses = 0;
+    for run in 0..=RUNS {
+        let (start, before) = (Instant::now(), port.counters());
+        for &reference in stream {
+            let address = base + (reference & !STORE);
+            if reference & STORE != 0 {
+                if !port.write(address) {
+                    let _ = hardware.reference(0, address, Access::Write, Mode::User);
+                }
+            } else if !port.read(address) {
+                let _ = hardware.reference(0, address, Access::Read, Mode::User);
+            }
+        }
+        if run > 0 {
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        misses = (port.counters() - before).l1d_misses;
+    }
+    Ok((best, misses as f64 / stream.len() as f64))
+}
+
+fn export(folder: &Path, name: &str, stream: &[u64]) -> std::io::Result<()> {
+    let mut file = BufWriter::new(std::fs::File::create(folder.join(format!("{name}.refs")))?);
+    stream.iter().try_for_each(|reference| file.write_all(&reference.to_le_bytes()))?;
+    file.flush()
+}
+
+/// One CPU with 64-byte lines: 32 KB in 8 ways, 512 KB in 8 ways, 8 MB in 16 ways.
+fn three_levels() -> Result<Machine, Box<dyn Error>> {
+    let mut machine = Machine::load("server-2s")?;
+    machine.nodes.truncate(1);
+    machine.nodes[0].cpus = 1;
+    for (cache, (kilobytes, ways)) in machine.caches.iter_mut().zip([(32, 8), (32, 8), (512, 8), (8192, 16)])
+    {
+        cache.size_bytes = kilobytes << 10;
+        cache.ways = ways;
+        cache.shared_by = 1;
+    }
+    machine.memory.remote_cycles = machine.memory.local_cycles;
+    machine.check()?;
+    Ok(machine)
+}
+
+/// Sixteen CPUs with coherence, timing and a kernel: four matrix multiplications.
+fn whole_machine() -> Result<f64, Box<dyn Error>> {
+    let job = Job {
+        machine: Arc::new(Machine::load("dash-16")?),
+        workload: Workload::Mix("matrix+matrix+matrix+matrix".into()),
+        policy: Policy::load("light")?,
+        scale: 0.25,
+        seed: 1,
+        options: hearth_sim::Options::default(),
+    };
+    let mut best = f64::MAX;
+    let mut references = 0;
+    for _ in 0..3 {
+        let start = Instant::now();
+        references = run_one(&job, None)?.result.references;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(references as f64 / best / 1e6)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let trace = arguments.next().ok_or("usage: bench TRACE FOLDER")?;
+    let folder = arguments.next().ok_or("usage: bench TRACE FOLDER")?;
+    let folder = Path::new(&folder);
+    std::fs::create_dir_all(folder)?;
+    let machine = three_levels()?;
+    println!("{:24} {:>10} {:>22}", "stream", "misses %", "M references/s, one core");
+    let streams = [
+        ("recorded", recorded(Path::new(&trace))?),
+        ("walks-6", walks(16, 64 << 20)),
+        ("walks-23", walks(4, 64 << 20)),
+        ("random", walks(1, 64 << 20)),
+    ];
+    for (name, stream) in streams {
+        export(folder, name, &stream)?;
+        let (seconds, misses) = simulate(&machine, &stream)?;
+        println!("{name:24} {:>10.2} {:>22.1}", 100.0 * misses, stream.len() as f64 / seconds / 1e6);
+    }
+    println!("{:24} {:>10} {:>22.1}", "16 CPUs, kernel, timing", "", whole_machine()?);
+    Ok(())
+}
