@@ -31,17 +31,6 @@ pub(crate) enum Served {
     },
 }
 
-/// Who holds a line.
-#[derive(Clone, Copy, Default)]
-struct Holders {
-    /// CPUs that have it in a private cache, as bits.
-    cpus: u64,
-    /// Domains whose last level has it, as bits.
-    domains: u64,
-    /// Whether it has ever been fetched as code through a cache for both.
-    code: bool,
-}
-
 /// Of a line that a domain does not hold: never held, lost to another CPU's store, or else 1 + the
 /// number of the task that replaced it.
 type Departure = u16;
@@ -59,7 +48,12 @@ pub(crate) struct Caches {
     /// The private second level of each CPU, if there is one.
     l2s: Vec<Option<Cache>>,
     domains: Vec<Domain>,
-    holders: Vec<Holders>,
+    /// By line: the domains whose last level has it, as bits.
+    holding: Vec<u64>,
+    /// By line: the CPUs that have it in a private cache, as bits. Not kept where each domain is one
+    /// CPU: there whoever has it privately is among `holding`.
+    cpus: Vec<u64>,
+    one_cpu_domains: bool,
     domain_of: Vec<usize>,
     ports: Vec<Rc<Port>>,
     l2_fetches: bool,
@@ -83,7 +77,9 @@ impl Caches {
         Self {
             l2s: (0..cpus).map(|_| l2.map(|l2| array(l2, line))).collect(),
             domains: (0..cpus).step_by(llc.shared_by).map(domain).collect(),
-            holders: Vec::new(),
+            holding: Vec::new(),
+            cpus: Vec::new(),
+            one_cpu_domains: llc.shared_by == 1,
             domain_of: (0..cpus).map(|cpu| cpu / llc.shared_by).collect(),
             ports,
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
@@ -94,10 +90,34 @@ impl Caches {
     /// Makes room for lines `0..lines`.
     pub(crate) fn grow(&mut self, lines: usize) {
         assert!(lines < LINES as usize, "the simulated memory is limited to {LINES} lines");
-        if self.holders.len() < lines {
-            self.holders.resize(lines, Holders::default());
+        if self.holding.len() < lines {
+            self.holding.resize(lines, 0);
+            self.cpus.resize(if self.one_cpu_domains { 0 } else { lines }, 0);
             self.domains.iter_mut().for_each(|domain| domain.departures.resize(lines, NEVER));
         }
+    }
+
+    /// CPUs that may have a line in a private cache, as bits.
+    fn cpus_of(&self, line: u32) -> u64 {
+        if self.one_cpu_domains { self.holding[line as usize] } else { self.cpus[line as usize] }
+    }
+
+    fn add_cpu(&mut self, line: u32, cpu: usize) {
+        if !self.one_cpu_domains {
+            self.cpus[line as usize] |= 1 << cpu;
+        }
+    }
+
+    fn keep_cpus(&mut self, line: u32, cpus: u64) {
+        if !self.one_cpu_domains {
+            self.cpus[line as usize] &= cpus;
+        }
+    }
+
+    /// Whether any other CPU, or any other domain, has a line.
+    fn is_shared(&self, line: u32, cpu: usize) -> bool {
+        let others = self.holding[line as usize] & !(1 << self.domain_of[cpu]);
+        others != 0 || self.cpus_of(line) & !(1 << cpu) != 0
     }
 
     /// A load or store.
@@ -132,7 +152,6 @@ impl Caches {
         if port.l1i.touch(line).is_some() {
             return Served::L1;
         }
-        self.holders[line as usize].code |= self.llc_fetches;
         let (_, served) = self.second_level(port, line, false, true);
         if let Some(victim) = port.l1i.insert(line, 0) {
             self.leave_l1i(port, line_of(victim));
@@ -143,24 +162,26 @@ impl Caches {
         served
     }
 
-    /// A line has left one of a CPU's first-level caches, perhaps the last private one that had it.
+    /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
     fn forget_holder(&mut self, cpu: usize, line: u32) {
+        if self.one_cpu_domains {
+            return;
+        }
         let held = self.ports[cpu].l1d.peek(line).is_some()
             || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
-            || self.holders[line as usize].code && self.ports[cpu].l1i.peek(line).is_some();
+            || self.llc_fetches && self.ports[cpu].l1i.peek(line).is_some();
         if !held {
-            self.holders[line as usize].cpus &= !(1 << cpu);
+            self.keep_cpus(line, !(1 << cpu));
         }
     }
 
     fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
-        let outer = match &self.l2s[cpu] {
-            Some(l2) => l2.peek(line),
-            None => self.domains[self.domain_of[cpu]].llc.peek(line),
-        };
-        if let Some(outer) = outer {
-            mark(outer, victim & DIRTY);
+        if victim & DIRTY != 0 {
+            let outer = self.l2s[cpu].as_ref().unwrap_or(&self.domains[self.domain_of[cpu]].llc);
+            if let Some(outer) = outer.peek(line) {
+                mark(outer, DIRTY);
+            }
         }
         if self.l2s[cpu].is_none() {
             self.forget_holder(cpu, line);
@@ -204,14 +225,13 @@ impl Caches {
 
     fn leave_l2(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
-        let dirty = (victim | self.drop_l1(cpu, line, self.l2_fetches)) & DIRTY;
-        if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
-            mark(outer, dirty);
+        let above = self.drop_l1(cpu, line, self.l2_fetches).unwrap_or(0);
+        if (victim | above) & DIRTY != 0 {
+            if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
+                mark(outer, DIRTY);
+            }
         }
-        let fetched = !self.l2_fetches && self.holders[line as usize].code;
-        if !(fetched && self.ports[cpu].l1i.peek(line).is_some()) {
-            self.holders[line as usize].cpus &= !(1 << cpu);
-        }
+        self.forget_holder(cpu, line);
     }
 
     /// A miss of all private levels. Returns the entry's flags for them.
@@ -222,14 +242,11 @@ impl Caches {
             self.classify(port, line, domain);
             return (0, Served::Memory { write_back: None });
         }
-        let (me, mine) = (1 << cpu, 1 << domain);
-        let holders = self.holders[line as usize];
         let hit = self.domains[domain].llc.touch(line).is_some();
-        let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
-        let supplier = match (shared, write) {
+        let supplier = match (self.is_shared(line, cpu), write) {
             (false, _) => None,
             (true, true) => self.invalidate_others(cpu, line),
-            (true, false) => self.downgrade_owner(line, holders, domain),
+            (true, false) => self.downgrade_owner(line, domain),
         };
         let served = if hit {
             Served::Llc
@@ -242,11 +259,9 @@ impl Caches {
                 None => Served::Memory { write_back },
             }
         };
-        let holders = &mut self.holders[line as usize];
-        holders.cpus |= me;
-        holders.domains |= mine;
-        let alone = holders.cpus == me && holders.domains == mine;
-        (if alone && !code { OWNED } else { 0 }, served)
+        self.holding[line as usize] |= 1 << domain;
+        self.add_cpu(line, cpu);
+        (if code || self.is_shared(line, cpu) { 0 } else { OWNED }, served)
     }
 
     fn classify(&mut self, port: &Port, line: u32, domain: usize) {
@@ -266,15 +281,14 @@ impl Caches {
     fn leave_llc(&mut self, task: u16, domain: usize, victim: Entry) -> Option<u32> {
         let line = line_of(victim);
         let mut dirty = victim & DIRTY;
-        let mut below = self.holders[line as usize].cpus & self.domains[domain].cpus;
+        let mut below = self.cpus_of(line) & self.domains[domain].cpus;
         while below != 0 {
             let cpu = below.trailing_zeros() as usize;
             below &= below - 1;
-            dirty |= self.drop_private(cpu, line) & DIRTY;
+            dirty |= self.drop_private(cpu, line).unwrap_or(0) & DIRTY;
         }
-        let holders = &mut self.holders[line as usize];
-        holders.cpus &= !self.domains[domain].cpus;
-        holders.domains &= !(1 << domain);
+        self.keep_cpus(line, !self.domains[domain].cpus);
+        self.holding[line as usize] &= !(1 << domain);
         self.domains[domain].departures[line as usize] = task + 1;
         if dirty == 0 {
             return None;
@@ -282,48 +296,46 @@ impl Caches {
         Some(line)
     }
 
-    /// Takes a line out of a CPU's first level, of the instruction cache too if `code`; returns its flags.
-    fn drop_l1(&self, cpu: usize, line: u32, code: bool) -> Entry {
+    /// Takes a line out of a CPU's first level, of the instruction cache too if `code`; returns its flags
+    /// if it was there.
+    fn drop_l1(&self, cpu: usize, line: u32, code: bool) -> Option<Entry> {
         let port = &self.ports[cpu];
-        if code && self.holders[line as usize].code {
-            port.l1i.remove(line);
-        }
-        port.l1d.remove(line).unwrap_or(0)
+        let fetched = if code { port.l1i.remove(line) } else { None };
+        port.l1d.remove(line).or(fetched)
     }
 
-    fn drop_private(&self, cpu: usize, line: u32) -> Entry {
+    /// Takes a line out of a CPU's private caches; returns its flags if it was there.
+    fn drop_private(&self, cpu: usize, line: u32) -> Option<Entry> {
+        let l1 = self.drop_l1(cpu, line, self.llc_fetches);
         let l2 = self.l2s[cpu].as_ref().and_then(|l2| l2.remove(line));
-        self.drop_l1(cpu, line, true) | l2.unwrap_or(0)
+        l1.or(l2).map(|flags| flags | l2.unwrap_or(0))
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
     fn take_ownership(&mut self, cpu: usize, line: u32) -> bool {
-        let holders = self.holders[line as usize];
-        let (me, mine) = (1 << cpu, 1 << self.domain_of[cpu]);
-        let shared = holders.cpus & !me != 0 || holders.domains & !mine != 0;
+        let shared = self.is_shared(line, cpu);
         if shared {
             self.invalidate_others(cpu, line);
         }
-        self.holders[line as usize].cpus |= me;
+        self.add_cpu(line, cpu);
         shared
     }
 
     /// Takes a line from everyone else. Returns a CPU of a domain that had it modified.
     fn invalidate_others(&mut self, cpu: usize, line: u32) -> Option<usize> {
         let domain = self.domain_of[cpu];
-        let holders = self.holders[line as usize];
         let mut supplier = None;
-        let mut others = holders.cpus & !(1 << cpu);
+        let mut others = self.cpus_of(line) & !(1 << cpu);
         while others != 0 {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
-            let flags = self.drop_private(other, line);
+            let Some(flags) = self.drop_private(other, line) else { continue };
             add(&self.ports[other].counting.invalidations, 1);
             if flags & DIRTY != 0 && self.domain_of[other] != domain {
                 supplier = Some(other);
             }
         }
-        let mut others = holders.domains & !(1 << domain);
+        let mut others = self.holding[line as usize] & !(1 << domain);
         while others != 0 {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
@@ -333,19 +345,19 @@ impl Caches {
                 supplier = supplier.or(Some(self.domains[other].cpus.trailing_zeros() as usize));
             }
         }
-        let holders = &mut self.holders[line as usize];
-        holders.cpus &= 1 << cpu;
-        holders.domains &= 1 << domain;
+        self.keep_cpus(line, 1 << cpu);
+        self.holding[line as usize] &= 1 << domain;
         supplier
     }
 
     /// Someone else reads a line: whoever owns it may no longer write it unasked, and gives up what it
     /// modified. Returns a CPU of another domain that had it modified.
-    fn downgrade_owner(&mut self, line: u32, holders: Holders, domain: usize) -> Option<usize> {
+    fn downgrade_owner(&mut self, line: u32, domain: usize) -> Option<usize> {
+        let (cpus, holding) = (self.cpus_of(line), self.holding[line as usize]);
         let mut flags = 0;
         let mut holder = None;
-        if holders.cpus.is_power_of_two() {
-            let owner = holders.cpus.trailing_zeros() as usize;
+        if cpus.is_power_of_two() {
+            let owner = cpus.trailing_zeros() as usize;
             holder = Some(owner);
             let l2 = self.l2s[owner].as_ref().and_then(|l2| l2.peek(line));
             for entry in [self.ports[owner].l1d.peek(line), l2].into_iter().flatten() {
@@ -357,8 +369,8 @@ impl Caches {
             mark(entry, flags & DIRTY);
             return None;
         }
-        if holders.domains.is_power_of_two() {
-            let owner = holders.domains.trailing_zeros() as usize;
+        if holding.is_power_of_two() {
+            let owner = holding.trailing_zeros() as usize;
             let entry = self.domains[owner].llc.peek(line);
             flags |= entry.map_or(0, |entry| entry.replace(entry.get() & !DIRTY));
             if flags & DIRTY != 0 {

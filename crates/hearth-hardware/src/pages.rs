@@ -1,27 +1,31 @@
 //! Pages: from addresses to physical lines, and which node holds them.
 //!
-//! Page frames are handed out in a shuffled order within blocks of 1,024, as a kernel's free list
-//! that has been in use is: physically indexed caches see no neat layout, and the simulated memory
-//! stays dense, so that everything kept per line is a flat array.
+//! Page frames are in a shuffled order within blocks of 1,024, as a kernel's free list that has been in
+//! use is: physically indexed caches see no neat layout, and the simulated memory stays dense, so that
+//! everything kept per line is a flat array. Which frame a page has follows from the seed and the
+//! page's number alone, not from who touches it when: under the same seed two policies meet the same
+//! layout, and differ by what they do.
 
 use crate::address::{Address, Placement, Segment};
 use hearth_machine::Machine;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
-const UNMAPPED: u32 = u32::MAX;
+/// Marks the frame of a page that nobody has touched yet.
+const UNTOUCHED: u32 = 1 << 31;
 const SHUFFLED_FRAMES: u32 = 1024;
 
 /// The page table of the machine's one address space, and its frames.
 pub(crate) struct Pages {
     page_shift: u32,
-    /// Frame by page.
+    /// Frame by page; a whole number of shuffled blocks.
     frames: Vec<u32>,
+    /// Pages set aside so far.
+    pages: usize,
     /// Node by frame.
     nodes: Vec<u8>,
     /// Where pages of each segment go: (first page, placement), in order of address.
     segments: Vec<(u32, Placement)>,
-    free: Vec<u32>,
     random: Pcg32,
     used_bytes: Vec<u64>,
     memory_bytes: Vec<u64>,
@@ -35,7 +39,7 @@ impl Pages {
             frames: Vec::new(),
             nodes: Vec::new(),
             segments: Vec::new(),
-            free: Vec::new(),
+            pages: 0,
             random: Pcg32::seed_from_u64(seed),
             used_bytes: vec![0; machine.nodes.len()],
             memory_bytes: machine.nodes.iter().map(|node| node.memory_bytes).collect(),
@@ -45,11 +49,23 @@ impl Pages {
 
     /// Sets aside addresses; memory is given when a page is first touched.
     pub(crate) fn segment(&mut self, bytes: u64, placement: Placement) -> Segment {
-        let first = self.frames.len();
-        let pages = bytes.div_ceil(1 << self.page_shift).max(1) as usize;
-        self.frames.resize(first + pages, UNMAPPED);
+        let first = self.pages;
+        self.pages += bytes.div_ceil(1 << self.page_shift).max(1) as usize;
+        while self.frames.len() < self.pages {
+            self.add_shuffled_frames();
+        }
         self.segments.push((first as u32, placement));
         Segment { base: (first as Address) << self.page_shift, bytes }
+    }
+
+    fn add_shuffled_frames(&mut self) {
+        let first = self.frames.len() as u32;
+        let mut block: Vec<u32> = (first..first + SHUFFLED_FRAMES).collect();
+        for last in (1..block.len()).rev() {
+            block.swap(last, self.random.next_u32() as usize % (last + 1));
+        }
+        self.frames.extend(block.iter().map(|frame| frame | UNTOUCHED));
+        self.nodes.resize(self.frames.len(), 0);
     }
 
     #[inline(always)]
@@ -61,7 +77,7 @@ impl Pages {
     #[inline(always)]
     pub(crate) fn frame(&self, page: u32) -> Option<u32> {
         let frame = self.frames[page as usize];
-        (frame != UNMAPPED).then_some(frame)
+        (frame & UNTOUCHED == 0).then_some(frame)
     }
 
     #[inline(always)]
@@ -87,7 +103,7 @@ impl Pages {
         };
         let node = self.node_with_room(wanted);
         self.used_bytes[node] += 1 << self.page_shift;
-        let frame = self.next_frame();
+        let frame = self.frames[page as usize] & !UNTOUCHED;
         self.frames[page as usize] = frame;
         self.nodes[frame as usize] = node as u8;
         frame
@@ -99,18 +115,5 @@ impl Pages {
         let has_room =
             |node: &usize| self.used_bytes[*node] + (1 << self.page_shift) <= self.memory_bytes[*node];
         (0..nodes).map(|step| (wanted + step) % nodes).find(has_room).unwrap_or(wanted)
-    }
-
-    fn next_frame(&mut self) -> u32 {
-        if self.free.is_empty() {
-            let first = self.nodes.len() as u32;
-            self.free.extend(first..first + SHUFFLED_FRAMES);
-            for last in (1..self.free.len()).rev() {
-                let other = self.random.next_u32() as usize % (last + 1);
-                self.free.swap(last, other);
-            }
-            self.nodes.resize(self.nodes.len() + SHUFFLED_FRAMES as usize, 0);
-        }
-        self.free.pop().unwrap_or_default()
     }
 }
