@@ -5,6 +5,7 @@
 //! the line number with two flags into 32 bits; eight ways are half a host cache line.
 
 use std::cell::Cell;
+use wide::u32x4;
 
 /// An entry: the line number above two flags.
 pub(crate) type Entry = u32;
@@ -23,11 +24,12 @@ pub(crate) fn line_of(entry: Entry) -> u32 {
     entry >> 2
 }
 
-/// The way of a set that holds a line. Looks at all ways at once, without a branch for each: the
-/// compiler makes vector code of it, and where the line is would be anyone's guess to a branch predictor.
+/// The way of a set that holds a line. Looks at four ways at once, without a branch for each: where the
+/// line is would be anyone's guess to a branch predictor.
 #[inline(always)]
 fn way_of(set: &[Cell<Entry>], line: u32) -> Option<usize> {
     let hits = match set.len() {
+        1 => return (line_of(set[0].get()) == line).then_some(0),
         4 => hits::<4>(set, line),
         8 => hits::<8>(set, line),
         12 => hits::<12>(set, line),
@@ -41,11 +43,25 @@ fn way_of(set: &[Cell<Entry>], line: u32) -> Option<usize> {
 #[inline(always)]
 fn hits<const WAYS: usize>(set: &[Cell<Entry>], line: u32) -> u32 {
     let Some(set) = set.first_chunk::<WAYS>() else { return 0 };
+    let wanted = u32x4::splat(line);
     let mut hits = 0;
-    for (way, entry) in set.iter().enumerate() {
-        hits |= if line_of(entry.get()) == line { 1 << way } else { 0 };
+    for group in 0..WAYS / 4 {
+        let entries = u32x4::new(std::array::from_fn(|way| line_of(set[group * 4 + way].get())));
+        hits |= entries.simd_eq(wanted).to_bitmask() << (group * 4);
     }
     hits
+}
+
+/// Puts an entry at the front of a set; returns the one that falls off its end.
+#[inline(always)]
+fn push<const WAYS: usize>(set: &[Cell<Entry>], entry: Entry) -> Entry {
+    let Some(set) = set.first_chunk::<WAYS>() else { return EMPTY };
+    let old: [Entry; WAYS] = std::array::from_fn(|way| set[way].get());
+    set[0].set(entry);
+    for way in 1..WAYS {
+        set[way].set(old[way - 1]);
+    }
+    old[WAYS - 1]
 }
 
 /// A cache: an array of sets. Knows no other cache and no latency. Its entries are in cells, because a
@@ -103,11 +119,15 @@ impl Cache {
     /// Puts in a line that is absent; returns the entry that had to leave.
     #[inline]
     pub(crate) fn insert(&self, line: u32, flags: Entry) -> Option<Entry> {
-        let mut carried = line << 2 | flags;
-        for entry in self.set(line) {
-            carried = entry.replace(carried);
-        }
-        (carried != EMPTY).then_some(carried)
+        let (set, entry) = (self.set(line), line << 2 | flags);
+        let victim = match set.len() {
+            4 => push::<4>(set, entry),
+            8 => push::<8>(set, entry),
+            12 => push::<12>(set, entry),
+            16 => push::<16>(set, entry),
+            _ => set.iter().fold(entry, |carried, entry| entry.replace(carried)),
+        };
+        (victim != EMPTY).then_some(victim)
     }
 
     /// Takes a line out; returns its entry if it was there.

@@ -6,7 +6,8 @@
 //! full it waits for the next one that has room.
 
 const INTERVALS: usize = 4096;
-const REQUESTS_PER_INTERVAL: u64 = 64;
+/// An interval has room for at least this many requests.
+const LEAST_ROOM: u64 = 64;
 
 #[derive(Clone, Copy, Default)]
 struct Interval {
@@ -17,22 +18,25 @@ struct Interval {
 /// One bus, or one node's memory.
 pub(crate) struct Channel {
     intervals: Box<[Interval; INTERVALS]>,
-    interval_ps: u64,
-    /// Mean wait, in picoseconds, by the number of requests of the interval before.
-    wait_ps: [u64; REQUESTS_PER_INTERVAL as usize + 1],
+    /// Length of an interval, as a power of two of picoseconds.
+    shift: u32,
+    /// Mean wait, in picoseconds, by the number of requests of the interval before. Its length less
+    /// one is what an interval has room for.
+    wait_ps: Vec<u64>,
 }
 
 impl Channel {
     /// `service_ps`: how long one line occupies the channel.
     pub(crate) fn new(service_ps: u64) -> Self {
         let service_ps = service_ps.max(1);
-        let mut wait_ps = [0; REQUESTS_PER_INTERVAL as usize + 1];
-        for (requests, wait) in wait_ps.iter_mut().enumerate() {
-            let busy = (requests as u64).min(REQUESTS_PER_INTERVAL - 2);
-            *wait = service_ps * busy / (2 * (REQUESTS_PER_INTERVAL - busy));
-        }
+        let shift = (service_ps * LEAST_ROOM).next_power_of_two().trailing_zeros();
+        let room = (1 << shift) / service_ps;
+        let wait = |requests: u64| {
+            let busy = requests.min(room - 2);
+            service_ps * busy / (2 * (room - busy))
+        };
         let intervals = Box::new([Interval::default(); INTERVALS]);
-        Self { intervals, interval_ps: service_ps * REQUESTS_PER_INTERVAL, wait_ps }
+        Self { intervals, shift, wait_ps: (0..=room).map(wait).collect() }
     }
 
     fn interval(&mut self, index: u64) -> &mut Interval {
@@ -45,15 +49,16 @@ impl Channel {
 
     /// A line is asked for at `now_ps`: returns how long it waits for its turn.
     pub(crate) fn request(&mut self, now_ps: u64) -> u64 {
-        let first = now_ps / self.interval_ps;
-        let before = self.interval(first.saturating_sub(1)).requests;
+        let first = now_ps >> self.shift;
+        let room = self.wait_ps.len() as u32 - 1;
+        let before = self.interval(first.saturating_sub(1)).requests.min(room);
         let mut index = first;
-        while u64::from(self.interval(index).requests) >= REQUESTS_PER_INTERVAL {
+        while self.interval(index).requests >= room {
             index += 1;
         }
         self.interval(index).requests += 1;
-        let wait = self.wait_ps[(before as usize).min(REQUESTS_PER_INTERVAL as usize)];
-        wait + if index == first { 0 } else { index * self.interval_ps - now_ps }
+        let wait = self.wait_ps[before as usize];
+        wait + if index == first { 0 } else { (index << self.shift) - now_ps }
     }
 }
 
