@@ -92,7 +92,6 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 	s32 cpu = policy.discipline == HEARTH_UNIX && anywhere ? (s32)bpf_get_smp_processor_id()
 							       : tc->queue;
 	s64 running = cpu_ctx(cpu)->running_rank;
-
 	u64 away = scx_bpf_now() - tc->stopped_at;
 
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || rank_of_task(p, tc, cpu, away) >= running)

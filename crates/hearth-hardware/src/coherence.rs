@@ -226,10 +226,10 @@ impl Caches {
     fn leave_l2(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
         let above = self.drop_l1(cpu, line, self.l2_fetches).unwrap_or(0);
-        if (victim | above) & DIRTY != 0 {
-            if let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line) {
-                mark(outer, DIRTY);
-            }
+        if (victim | above) & DIRTY != 0
+            && let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line)
+        {
+            mark(outer, DIRTY);
         }
         self.forget_holder(cpu, line);
     }

@@ -92,7 +92,7 @@ counters! {
     write_backs,
     /// TLB refills.
     tlb_misses,
-    /// Pages touched for the first time.
+    /// Pages of programs touched for the first time.
     page_faults,
     /// Picoseconds beyond a first-level hit that references took.
     stall_ps,

@@ -157,7 +157,7 @@ impl Hardware {
         }
         let (frame, fault) = match self.pages.frame(page) {
             Some(frame) => (frame, false),
-            None => (self.map(port, page), true),
+            None => (self.map(port, page, mode), true),
         };
         if mode == Mode::User {
             port.remember(page, frame);
@@ -167,10 +167,10 @@ impl Hardware {
     }
 
     #[cold]
-    fn map(&mut self, port: &Port, page: u32) -> u32 {
+    fn map(&mut self, port: &Port, page: u32, mode: Mode) -> u32 {
         let frame = self.pages.map(page, self.node_of_cpu[port.index()]);
         self.caches.grow(self.pages.frames() << self.page_line_shift);
-        add(&port.counting.page_faults, 1);
+        add(&port.counting.page_faults, u64::from(mode == Mode::User));
         frame
     }
 

@@ -73,6 +73,11 @@ impl Port {
         self.index
     }
 
+    /// Bytes of a cache line.
+    pub fn line_bytes(&self) -> u64 {
+        1 << self.line_shift
+    }
+
     /// The CPU's clock in picoseconds.
     #[inline(always)]
     pub fn now_ps(&self) -> u64 {

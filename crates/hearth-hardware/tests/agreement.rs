@@ -1,5 +1,7 @@
 //! The fast memory system agrees with the naive one on every hit, miss, eviction and write-back.
 
+#![allow(clippy::unwrap_used)]
+
 mod naive;
 
 use hearth_hardware::{Access, Hardware, Mode, Placement};

@@ -135,7 +135,7 @@ impl<'a> Cpu<'a> {
     /// cache; what they do is charged by the other calls. A loop is fetched once: its later rounds
     /// find its lines where they are.
     pub fn fetch(&mut self, code: Code) {
-        let line = 16.max(self.memory.hardware().borrow().line_bytes());
+        let line = self.port.line_bytes();
         let mut address = code.base & !(line - 1);
         while address < code.base + code.bytes {
             if !self.port.fetch(address) {

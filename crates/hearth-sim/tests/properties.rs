@@ -1,5 +1,7 @@
 //! Properties of the scheduler over random programs, machines and policies.
 
+#![allow(clippy::unwrap_used)]
+
 use hearth_machine::Machine;
 use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::memory::Memory;
@@ -87,8 +89,8 @@ fn run(machine: &Machine, policy: &Policy, programs: &[Vec<Step>]) -> RunResult 
     let memory: Memory = simulation.memory();
     let shared = Shared { lock: Lock::new(&memory), semaphore: Semaphore::new(1) };
     let mut application = Application::new("random");
-    for steps in programs.iter().cloned() {
-        let shared = shared.clone();
+    for steps in programs {
+        let (steps, shared) = (steps.clone(), shared.clone());
         application.task("task", move |cpu| run_steps(cpu, &steps, &shared));
     }
     simulation.add(application);

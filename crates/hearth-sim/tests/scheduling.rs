@@ -1,5 +1,7 @@
 //! The scheduler on the simulated machine, with programs whose schedule is known.
 
+#![allow(clippy::unwrap_used)]
+
 use hearth_hardware::Placement;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
