@@ -250,7 +250,7 @@ fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
 
 /// A file that cannot be read, where a preset's name would have done too.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: cannot read this {kind}: {source}; name a readable TOML file or one of: {known}")]
+#[error("{path}: cannot read this {kind}: {reason}; name a readable TOML file or one of: {known}")]
 pub struct UnreadableError {
     /// As given.
     pub path: String,
@@ -259,7 +259,7 @@ pub struct UnreadableError {
     /// Names of the presets.
     pub known: String,
     /// Why.
-    pub source: std::io::Error,
+    pub reason: std::io::Error,
 }
 
 /// Reads the file at `path`.
@@ -271,8 +271,8 @@ pub fn read_file(
     kind: &'static str,
     presets: &[(&str, &str)],
 ) -> Result<String, UnreadableError> {
-    std::fs::read_to_string(path).map_err(|source| {
+    std::fs::read_to_string(path).map_err(|reason| {
         let names: Vec<&str> = presets.iter().map(|(name, _)| *name).collect();
-        UnreadableError { path: path.to_owned(), kind, known: names.join(", "), source }
+        UnreadableError { path: path.to_owned(), kind, known: names.join(", "), reason }
     })
 }
