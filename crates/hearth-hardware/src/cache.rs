@@ -74,11 +74,13 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(size_bytes: u64, ways: u32, line_bytes: u64) -> Self {
-        let sets = size_bytes / line_bytes / u64::from(ways);
+    /// An empty array of the described shape.
+    pub(crate) fn new(shape: &hearth_machine::Cache, line_bytes: u64) -> Self {
+        let lines = shape.size_bytes / line_bytes;
+        let sets = lines / u64::from(shape.ways);
         debug_assert!(sets.is_power_of_two());
-        let entries = vec![Cell::new(EMPTY); (sets * u64::from(ways)) as usize];
-        Self { entries: entries.into_boxed_slice(), ways: ways as usize, set_mask: sets as u32 - 1 }
+        let entries = vec![Cell::new(EMPTY); lines as usize].into_boxed_slice();
+        Self { entries, ways: shape.ways as usize, set_mask: sets as u32 - 1 }
     }
 
     #[inline(always)]

@@ -7,7 +7,6 @@
 
 use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
-use crate::hardware::array;
 use crate::port::Port;
 use hearth_machine::{Holds, Machine};
 use std::rc::Rc;
@@ -70,12 +69,12 @@ impl Caches {
         let line = machine.line_bytes;
         let cpus = machine.cpus();
         let domain = |first: usize| Domain {
-            llc: array(llc, line),
+            llc: Cache::new(llc, line),
             departures: Vec::new(),
             cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
         };
         Self {
-            l2s: (0..cpus).map(|_| l2.map(|l2| array(l2, line))).collect(),
+            l2s: (0..cpus).map(|_| l2.map(|l2| Cache::new(l2, line))).collect(),
             domains: (0..cpus).step_by(llc.shared_by).map(domain).collect(),
             holding: Vec::new(),
             cpus: Vec::new(),

@@ -91,8 +91,8 @@ impl Hardware {
                 hit_cycles: l1d.latency_cycles,
                 line_bytes: machine.line_bytes,
                 page_bytes: machine.page_bytes,
-                l1d: array(l1d, machine.line_bytes),
-                l1i: array(l1i, machine.line_bytes),
+                l1d: Cache::new(l1d, machine.line_bytes),
+                l1i: Cache::new(l1i, machine.line_bytes),
             }))
         };
         let cycles = |cycles: u32| u64::from(cycles) * cycle_ps;
@@ -245,9 +245,4 @@ impl Hardware {
     pub fn line_bytes(&self) -> u64 {
         1 << self.line_shift
     }
-}
-
-/// A cache array of the described shape.
-pub(crate) fn array(cache: &hearth_machine::Cache, line_bytes: u64) -> Cache {
-    Cache::new(cache.size_bytes, cache.ways, line_bytes)
 }

@@ -232,7 +232,7 @@ pub struct Stretch {
     pub cpu: usize,
     /// The task.
     pub task: TaskId,
-    /// When it began and ended.
+    /// When it began.
     pub start_ns: u64,
     /// When it ended.
     pub end_ns: u64,
