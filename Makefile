@@ -11,7 +11,7 @@ OUT := target/demo
 
 packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
-	@tools/install-packages cc=gcc qemu-x86_64=qemu-user valgrind=valgrind
+	@tools/install-packages cc=build-essential qemu-x86_64=qemu-user valgrind=valgrind
 
 build: packages
 	$(CARGO) build --release --locked -p hearth
