@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Everything that the scheduler and its hosts share: limits, the policy, the
- * machine's shape, statistics. hearth-policy mirrors each struct in Rust, and
+ * machine's shape, statistics. Each host mirrors the structs in Rust, and
  * both sides assert size and offsets.
  *
  * Times are nanoseconds. CPUs, domains and nodes are numbered from 0.
