@@ -85,12 +85,11 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 /* A task that wakes up preempts one that has had more: with unix on the CPU that
  * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
- * whose queue it waits. */
+ * whose queue it waits. A task that is bound to no CPU yet waits in none. */
 static void preempt(struct task_struct *p, struct task_ctx *tc)
 {
-	bool anywhere = !is_attached() || tc->queue < 0;
-	s32 cpu = policy.discipline == HEARTH_UNIX && anywhere ? (s32)bpf_get_smp_processor_id()
-							       : tc->queue;
+	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
+	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : tc->queue;
 	s64 running = cpu_ctx(cpu)->running_rank;
 	u64 away = scx_bpf_now() - tc->stopped_at;
 
@@ -103,16 +102,17 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	s32 queue, idle;
+	s32 idle;
 
 	if (!tc)
 		return;
 	tc->yielded = false;
-	queue = tc->last_cpu >= 0 ? tc->last_cpu : scx_bpf_task_cpu(p);
-	if (is_attached() && tc->last_cpu < 0)
+	if (tc->last_cpu >= 0)
+		queue_insert(p, tc, tc->last_cpu, slice(), enq_flags);
+	else if (is_attached())
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
 	else
-		queue_insert(p, tc, queue, slice(), enq_flags);
+		queue_insert(p, tc, scx_bpf_task_cpu(p), slice(), enq_flags);
 	idle = idle_cpu(p, tc);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);

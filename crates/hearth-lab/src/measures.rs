@@ -17,6 +17,17 @@ impl From<EndName> for End {
     }
 }
 
+impl EndName {
+    fn text(self) -> &'static str {
+        match self {
+            EndName::Quantum => "quantum",
+            EndName::Semaphore => "semaphore",
+            EndName::Synchronization => "synchronization",
+            EndName::SystemCall => "system call",
+        }
+    }
+}
+
 /// Change from `before` to `after` in percent of `before`.
 fn change(after: f64, before: f64) -> f64 {
     100.0 * (after / before - 1.0)
@@ -103,13 +114,10 @@ impl Measure {
                 application.clone()
             }
             Measure::IntervalShare { application, from_ms, to_ms } => {
-                format!("{application}, {from_ms}-{} ms", to_ms - u64::from(*to_ms == 31))
+                format!("{application}, {from_ms}-{to_ms} ms")
             }
             Measure::EndShare { application, end } => {
-                format!(
-                    "{application}, {}",
-                    format!("{end:?}").to_lowercase().replace("systemcall", "system call")
-                )
+                format!("{application}, {}", end.text())
             }
             Measure::SliceRatio { workload, .. } => format!("{workload}, slice"),
             Measure::MissesChange { workload, .. } | Measure::MissesChangeOver { workload, .. } => {

@@ -192,6 +192,29 @@ fn the_window_changes_results_by_less_than_two_percent() {
 }
 
 #[test]
+fn stretches_of_one_cpu_follow_each_other() {
+    let options = Options { timeline: true, ..Options::default() };
+    let mut simulation = simulation(&Policy::load("heavy").unwrap(), &options);
+    let mut application = Application::new("mixed");
+    application.task("long", |cpu| (0..400).for_each(|_| cpu.compute(100_000)));
+    for task in 0..8 {
+        application.task(&format!("short{task}"), |cpu| {
+            for _ in 0..200 {
+                cpu.compute(10_000);
+                cpu.yield_now();
+            }
+        });
+    }
+    simulation.add(application);
+    let result = simulation.run().unwrap();
+    for cpu in 0..4 {
+        let of_cpu: Vec<_> = result.timeline.iter().filter(|stretch| stretch.cpu == cpu).collect();
+        assert!(of_cpu.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "CPU {cpu}");
+    }
+    assert!(result.timeline.iter().any(|stretch| stretch.end_ns - stretch.start_ns > 300_000_000));
+}
+
+#[test]
 fn every_statistic_of_a_dispatch_moves() {
     let mut simulation = simulation(&Policy::load("light").unwrap(), &Options::default());
     let mut application = Application::new("mixed");

@@ -28,7 +28,10 @@ struct Running {
     interval_counters: Counters,
     slice_ps: u64,
     slice_misses: u64,
+    /// Where the time without a pause began, and which entry of the timeline it has once an interval
+    /// of it has ended.
     stretch_start_ps: u64,
+    stretch: Option<usize>,
     idle_ps: u64,
 }
 
@@ -105,6 +108,7 @@ impl Account {
             running.task = Some(task);
             running.moved = moved_from.is_some();
             running.stretch_start_ps = begin.ps;
+            running.stretch = None;
             self.tally(task).switches += 1;
         } else if moved_from.is_some() {
             self.running[cpu].moved = true;
@@ -142,12 +146,14 @@ impl Account {
         running.slice_misses += counters.misses();
         self.cpu_ns[task] += ps / 1000;
         self.tally(task).interval(ps / 1000, counters, why);
-        let running = self.running[cpu];
+        let Some(timeline) = &mut self.timeline else { return };
+        let running = &mut self.running[cpu];
         let (start_ns, end_ns) = (running.stretch_start_ps / 1000, port.now_ps() / 1000);
-        if let Some(timeline) = &mut self.timeline {
-            match timeline.iter_mut().rev().take(64).find(|stretch| stretch.cpu == cpu) {
-                Some(last) if last.task == task && last.start_ns == start_ns => last.end_ns = end_ns,
-                _ => timeline.push(Stretch { cpu, task, start_ns, end_ns }),
+        match running.stretch {
+            Some(stretch) => timeline[stretch].end_ns = end_ns,
+            None => {
+                running.stretch = Some(timeline.len());
+                timeline.push(Stretch { cpu, task, start_ns, end_ns });
             }
         }
     }
@@ -162,9 +168,9 @@ impl Account {
         }
     }
 
-    pub(crate) fn idle_begins(&mut self, cpu: usize, now_ps: u64) {
-        // A task that comes back after idle time goes on with its slice, but not with its stretch.
-        self.running[cpu].stretch_start_ps = now_ps;
+    /// A task that comes back after idle time goes on with its slice, but not with its stretch.
+    pub(crate) fn idle_begins(&mut self, cpu: usize) {
+        self.running[cpu].stretch = None;
     }
 
     pub(crate) fn idle_until(&mut self, cpu: usize, from_ps: u64, until_ps: u64) {

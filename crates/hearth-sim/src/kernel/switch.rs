@@ -11,12 +11,11 @@ impl Kernel {
     pub(crate) fn schedule(&mut self, cpu: usize, why: End, stays: bool) {
         self.cpus[cpu].resched = None;
         self.charge_slice(cpu);
-        let now_ps = self.ports[cpu].now_ps();
         let previous = self.cpus[cpu].current;
-        if previous.is_some() {
-            self.account.interval_ends(cpu, &self.ports[cpu], why);
-        } else {
-            self.scx.set_idle(cpu, false);
+        let staying = previous.filter(|_| stays);
+        match previous {
+            Some(_) => self.account.interval_ends(cpu, &self.ports[cpu], why),
+            None => self.scx.set_idle(cpu, false),
         }
         if let (Some(task), false) = (previous, stays) {
             self.leave(task, cpu);
@@ -24,23 +23,23 @@ impl Kernel {
         // The switch belongs to the interval that it leads to.
         let begin = Begin::at(&self.ports[cpu]);
         self.charge(cpu, Entry::Switch);
-        let next = self.pick(cpu, previous.filter(|_| stays));
-        match (previous.filter(|_| stays), next) {
-            (Some(task), next) if next != Some(task) => self.put_previous(task, cpu),
-            _ => {}
+        let next = self.pick(cpu, staying);
+        let displaced = staying.filter(|_| next != staying);
+        if let Some(task) = displaced {
+            self.put_previous(task, cpu);
         }
         match next {
             Some(task) => {
                 let comes = self.tasks[task].last_cpu.is_some_and(|last| last != cpu);
-                if let Some(previous) = previous.filter(|_| comes && stays) {
-                    self.account.displaces(task, previous);
+                if let Some(displaced) = displaced.filter(|_| comes) {
+                    self.account.displaces(task, displaced);
                 }
-                self.start(task, cpu, previous == Some(task) && stays, begin);
+                self.start(task, cpu, next == staying, begin);
             }
             None => {
                 self.cpus[cpu].current = None;
                 self.scx.set_idle(cpu, true);
-                self.account.idle_begins(cpu, self.ports[cpu].now_ps().max(now_ps));
+                self.account.idle_begins(cpu);
             }
         }
         self.serve_kicks(cpu, End::Interrupt);
