@@ -11,7 +11,8 @@ OUT := target/demo
 
 packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
-	@tools/install-packages cc=build-essential qemu-x86_64=qemu-user valgrind=valgrind
+	@tools/install-packages cc=build-essential qemu-x86_64=qemu-user valgrind=valgrind \
+		clang-19=clang-19 pkg-config=pkg-config /usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
 
 build: packages
 	$(CARGO) build --release --locked -p hearth
@@ -26,7 +27,7 @@ test: packages
 lint:
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
-	clang-format --dry-run --Werror bpf/*.[ch] bpf/native/*.h bpf/native/bpf/*.h
+	clang-format --dry-run --Werror bpf/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources

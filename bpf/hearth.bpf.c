@@ -9,6 +9,7 @@
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
+#include "scx.h"
 #include "interface.h"
 #include "state.h"
 #include "usage.h"
@@ -26,25 +27,11 @@ static __always_inline u64 slice(void)
 
 /* ---- Where a task that wakes up goes ---- */
 
-static s32 idle_cpu_where(struct task_struct *p, s32 last, bool same_domain)
-{
-	u32 cpu;
-
-	bpf_for(cpu, 0, topology.nr_cpus) {
-		bool near = same_domain ? domain_of(cpu) == domain_of(last)
-					: node_of(cpu) == node_of(last);
-
-		if (near && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    scx_bpf_test_and_clear_cpu_idle(cpu))
-			return cpu;
-	}
-	return NO_CPU;
-}
-
 /* The idle CPU where the task has most credit. */
-static s32 idle_cpu(struct task_struct *p, struct task_ctx *tc)
+static __always_inline s32 idle_cpu(struct task_struct *p, struct task_ctx *tc, u64 wake_flags)
 {
 	s32 last = tc->last_cpu;
+	bool is_idle = false;
 	s32 cpu;
 
 	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
@@ -54,15 +41,10 @@ static s32 idle_cpu(struct task_struct *p, struct task_ctx *tc)
 		if (is_attached())
 			return NO_CPU;
 	}
-	if (last >= 0 && policy.llc_ns) {
-		cpu = idle_cpu_where(p, last, true);
-		if (cpu >= 0)
-			return cpu;
-	}
-	if (last >= 0 && policy.node_ns) {
-		cpu = idle_cpu_where(p, last, false);
-		if (cpu >= 0)
-			return cpu;
+	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
+		/* The kernel's own search: the cache domain, the node, any. */
+		cpu = scx_bpf_select_cpu_dfl(p, last, 0, &is_idle);
+		return is_idle ? cpu : NO_CPU;
 	}
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
@@ -74,10 +56,10 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 	if (!tc)
 		return prev_cpu;
-	usage_wake(tc);
-	cpu = idle_cpu(p, tc);
+	cpu = idle_cpu(p, tc, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
+	usage_wake(tc);
 	stats_of(cpu)->direct++;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
 	return cpu;
@@ -102,18 +84,27 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
+	s32 cpu = scx_bpf_task_cpu(p);
 	s32 idle;
 
-	if (!tc)
+	if (!tc) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
 		return;
-	tc->yielded = false;
-	if (tc->last_cpu >= 0)
-		queue_insert(p, tc, tc->last_cpu, slice(), enq_flags);
-	else if (is_attached())
+	}
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		usage_wake(tc);
+	/* From one queue to another, where the kernel moves it. */
+	queue_left(tc);
+	if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+		stats_of(cpu)->direct++;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
+		return;
+	}
+	if (tc->last_cpu < 0 && is_attached())
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
 	else
-		queue_insert(p, tc, scx_bpf_task_cpu(p), slice(), enq_flags);
-	idle = idle_cpu(p, tc);
+		queue_insert(p, tc, cpu, slice(), enq_flags);
+	idle = is_attached() && tc->last_cpu >= 0 ? NO_CPU : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
@@ -122,7 +113,8 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- What a CPU runs next ---- */
 
-enum source { NOTHING, KEEP, QUEUE, SCANNED };
+/* No task, the task that just ran, the head of a queue, or one found by a scan. */
+enum source { SOURCE_NONE, SOURCE_KEPT, SOURCE_HEAD, SOURCE_SCAN };
 
 struct choice {
 	enum source source;
@@ -134,8 +126,8 @@ struct choice {
 static __always_inline void consider(struct choice *best, enum source source, s64 rank, s32 queue)
 {
 	/* Among equals what has waited goes before what has just run. */
-	if (best->source == NOTHING || rank < best->rank ||
-	    (rank == best->rank && best->source == KEEP)) {
+	if (best->source == SOURCE_NONE || rank < best->rank ||
+	    (rank == best->rank && best->source == SOURCE_KEPT)) {
 		best->source = source;
 		best->rank = rank;
 		best->queue = queue;
@@ -147,27 +139,18 @@ static void consider_queue(struct choice *best, s32 queue, s32 cpu)
 	u64 usage = head_usage(queue);
 
 	if (usage != NO_USAGE)
-		consider(best, QUEUE, rank(usage, credit_of_queue(queue, cpu)), queue);
+		consider(best, SOURCE_HEAD, rank(usage, credit_of_queue(queue, cpu)), queue);
 }
 
-static void consider_domain(struct choice *best, s32 cpu)
-{
-	u32 other;
-
-	bpf_for(other, 0, topology.nr_cpus) {
-		if ((s32)other != cpu && domain_of(other) == domain_of(cpu))
-			consider_queue(best, other, cpu);
-	}
-}
-
-static void consider_other_domains(struct choice *best, s32 cpu)
+/* The first of each domain: all queues there but the own one grant the same credit. */
+static void consider_domains(struct choice *best, s32 cpu)
 {
 	u32 domain;
 
 	bpf_for(domain, 0, topology.nr_domains) {
 		s32 first = domain_ctx(domain)->first;
 
-		if (domain != domain_of(cpu) && first >= 0)
+		if (first >= 0 && first != cpu)
 			consider_queue(best, first, cpu);
 	}
 }
@@ -184,7 +167,7 @@ static void consider_each(struct choice *best, s32 cpu)
 
 		if (!tc)
 			continue;
-		consider(best, SCANNED, rank_of_task(p, tc, cpu, now - tc->stopped_at), cpu);
+		consider(best, SOURCE_SCAN, rank_of_task(p, tc, cpu, now - tc->stopped_at), cpu);
 		if (best->rank != before.rank || best->source != before.source)
 			best->pid = p->pid;
 	}
@@ -201,39 +184,61 @@ static bool take_pid(s32 cpu, s32 pid)
 	return false;
 }
 
-static bool take(struct choice *choice, s32 cpu)
+static __always_inline void count_source(s32 queue, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 
-	if (choice->source == SCANNED ? !take_pid(cpu, choice->pid)
-				      : !scx_bpf_dsq_move_to_local(choice->queue))
-		return false;
-	if (choice->queue == cpu)
+	if (queue == cpu)
 		st->own++;
-	else if (domain_of(choice->queue) == domain_of(cpu))
+	else if (domain_of(queue) == domain_of(cpu))
 		st->domain++;
 	else
 		st->foreign++;
+}
+
+static bool take(struct choice *choice, s32 cpu)
+{
+	if (choice->source == SOURCE_SCAN ? !take_pid(cpu, choice->pid)
+					  : !scx_bpf_dsq_move_to_local(choice->queue))
+		return false;
+	count_source(choice->queue, cpu);
 	return true;
 }
 
-/* The first choice may be gone, or may not run here: anything that may. */
-static bool take_anything(s32 cpu)
+static bool take_from_domain(u32 domain, s32 cpu)
 {
-	u32 queue;
+	u32 i;
 
-	bpf_for(queue, 0, topology.nr_cpus) {
-		if (domain_ctx(domain_of(queue))->waiting > 0 && scx_bpf_dsq_move_to_local(queue)) {
-			stats_of(cpu)->foreign++;
+	bpf_for(i, first_member(domain), first_member(domain + 1)) {
+		s32 queue = member(i);
+
+		if (cpu_ctx(queue)->waiting > 0 && scx_bpf_dsq_move_to_local(queue)) {
+			count_source(queue, cpu);
 			return true;
 		}
 	}
 	return false;
 }
 
+/* The first choice is gone, or may not run here: anything that may, near ones first. */
+static bool take_anything(s32 cpu)
+{
+	u32 own = domain_of(cpu);
+	u32 domain;
+
+	if (domain_ctx(own)->waiting > 0 && take_from_domain(own, cpu))
+		return true;
+	bpf_for(domain, 0, topology.nr_domains) {
+		if (domain != own && domain_ctx(domain)->waiting > 0 &&
+		    take_from_domain(domain, cpu))
+			return true;
+	}
+	return false;
+}
+
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct choice best = {.source = NOTHING};
+	struct choice best = {.source = SOURCE_NONE};
 	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
 
@@ -243,16 +248,17 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (runnable)
 		usage_update(tc, scx_bpf_now());
 	if (runnable && !tc->yielded)
-		consider(&best, KEEP, rank_of_task(prev, tc, cpu, 0), cpu);
+		consider(&best, SOURCE_KEPT, rank_of_task(prev, tc, cpu, 0), cpu);
 	if (is_complex())
 		consider_each(&best, cpu);
 	else
 		consider_queue(&best, cpu, cpu);
-	if (!is_attached()) {
-		consider_domain(&best, cpu);
-		consider_other_domains(&best, cpu);
-	}
-	if (best.source >= QUEUE && (take(&best, cpu) || (!is_attached() && take_anything(cpu))))
+	if (!is_attached())
+		consider_domains(&best, cpu);
+	if (best.source >= SOURCE_HEAD && take(&best, cpu))
+		return;
+	if (best.source != SOURCE_KEPT &&
+	    (is_attached() ? scx_bpf_dsq_move_to_local(cpu) : take_anything(cpu)))
 		return;
 	if (!runnable) {
 		stats_of(cpu)->idle++;
@@ -260,7 +266,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	stats_of(cpu)->kept++;
 	tc->yielded = false;
-	prev->scx.slice = slice();
+	task_set_slice(prev, slice());
 	cpu_ctx(cpu)->running_rank = rank_of_task(prev, tc, cpu, 0);
 }
 
@@ -274,6 +280,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	if (!tc)
 		return;
 	queue_left(tc);
+	tc->yielded = false;
 	usage_start(tc, scx_bpf_now());
 	tc->last_cpu = cpu;
 	cpu_ctx(cpu)->last_pid = p->pid;
@@ -299,12 +306,34 @@ void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 		usage_stop(tc, scx_bpf_now());
 }
 
-void BPF_STRUCT_OPS(hearth_quiescent, struct task_struct *p, u64 deq_flags)
+/* The task leaves for another scheduling class, or for good; it may be waiting. */
+void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 
 	if (tc)
 		queue_left(tc);
+}
+
+/* A CPU goes idle. A task that came to wait after the CPU had looked has not seen it
+ * idle, so the CPU looks again. */
+void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
+{
+	u32 domain;
+
+	if (!idle)
+		return;
+	if (is_attached()) {
+		if (cpu_ctx(cpu)->waiting > 0)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+	bpf_for(domain, 0, topology.nr_domains) {
+		if (domain_ctx(domain)->waiting > 0) {
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+			return;
+		}
+	}
 }
 
 bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *to)
@@ -313,7 +342,7 @@ bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *
 
 	if (tc)
 		tc->yielded = true;
-	from->scx.slice = 0;
+	task_set_slice(from, 0);
 	return false;
 }
 
@@ -353,7 +382,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	bpf_for(i, 0, topology.nr_cpus) {
 		cpu_ctx(i)->head = NO_USAGE;
 		domain_ctx(i)->first = NO_CPU;
-		err = scx_bpf_create_dsq(i, -1);
+		err = scx_bpf_create_dsq(i, node_of(i));
 		if (err)
 			return err;
 	}
@@ -368,11 +397,13 @@ struct sched_ext_ops hearth_ops = {
 	.tick = (void *)hearth_tick,
 	.running = (void *)hearth_running,
 	.stopping = (void *)hearth_stopping,
-	.quiescent = (void *)hearth_quiescent,
+	.disable = (void *)hearth_disable,
+	.update_idle = (void *)hearth_update_idle,
 	.yield = (void *)hearth_yield,
 	.set_weight = (void *)hearth_set_weight,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
+	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
 	.timeout_ms = 10000,
 	.name = "hearth",
 };

@@ -9,7 +9,8 @@
 #ifndef HEARTH_INTERFACE_H
 #define HEARTH_INTERFACE_H
 
-#define HEARTH_MAX_CPUS 64
+/* A power of two. CPU numbers may have holes. */
+#define HEARTH_MAX_CPUS 512
 
 /* How CPU time becomes an order; see usage.h. */
 enum hearth_discipline {
@@ -43,12 +44,16 @@ struct hearth_policy {
 	u32 pad;
 };
 
-/* The machine. Domains are sets of CPUs with one last-level cache. */
+/* The machine. Domains are sets of CPUs with one last-level cache; those of domain
+ * d are member[first[d]] up to, and without, member[first[d + 1]]. */
 struct hearth_topology {
+	/* One more than the greatest number of a CPU. */
 	u32 nr_cpus;
 	u32 nr_domains;
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
+	u32 member[HEARTH_MAX_CPUS];
+	u32 first[HEARTH_MAX_CPUS + 2];
 };
 
 /* Where the next task came from, counted per CPU at each dispatch. */
@@ -64,7 +69,7 @@ struct hearth_stats {
 };
 
 _Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
-_Static_assert(sizeof(struct hearth_topology) == 8 + 8 * HEARTH_MAX_CPUS, "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_topology) == 16 * (HEARTH_MAX_CPUS + 1), "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
 
 #endif

@@ -6,9 +6,15 @@
  * head needs to be looked at.
  *
  * Each CPU's head is kept as a number beside the queue, and each domain knows
- * the CPU whose head comes first: looking for work costs one comparison for
- * each CPU of the own domain and one for each other domain, whatever the number
- * of tasks.
+ * the CPU whose head comes first. All queues of a domain but a CPU's own give a
+ * task the same credit there, so looking for work costs one comparison for the
+ * own queue and one for each domain, whatever the number of CPUs and tasks.
+ *
+ * On a real kernel CPUs race for these numbers, which are then a moment old: a
+ * CPU may take a task that is not quite the first. What may not happen is that
+ * a task is forgotten, so tasks are counted exactly, each once when it comes
+ * and once when it leaves; who finds nothing where the count says otherwise
+ * looks into every queue (take_anything).
  */
 #ifndef HEARTH_QUEUES_H
 #define HEARTH_QUEUES_H
@@ -23,7 +29,7 @@ static __always_inline u64 head_usage(s32 cpu)
 	return cc->head == NO_USAGE ? NO_USAGE : decayed(cc->head, cc->head_epoch);
 }
 
-static void head_set(s32 cpu, u64 usage)
+static __always_inline void head_set(s32 cpu, u64 usage)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
@@ -36,14 +42,12 @@ static void domain_refresh(u32 domain)
 {
 	u64 best = NO_USAGE;
 	s32 first = NO_CPU;
-	u32 cpu;
+	u32 i;
 
-	bpf_for(cpu, 0, topology.nr_cpus) {
-		u64 usage;
+	bpf_for(i, first_member(domain), first_member(domain + 1)) {
+		s32 cpu = member(i);
+		u64 usage = head_usage(cpu);
 
-		if (domain_of(cpu) != domain)
-			continue;
-		usage = head_usage(cpu);
 		if (usage < best) {
 			best = usage;
 			first = cpu;
@@ -52,48 +56,60 @@ static void domain_refresh(u32 domain)
 	domain_ctx(domain)->first = first;
 }
 
+/* The usage of a queue's first task, from the queue itself. */
+static u64 head_look(s32 cpu)
+{
+	struct task_struct *p;
+	struct task_ctx *tc;
+
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		tc = task_ctx(p);
+		return tc ? usage_of(tc) : 0;
+	}
+	return NO_USAGE;
+}
+
 /* The head of a queue may have changed. */
 static void head_refresh(s32 cpu)
 {
-	struct task_struct *p;
-	u64 usage = NO_USAGE;
-
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct task_ctx *tc = task_ctx(p);
-
-		if (tc)
-			usage = usage_of(tc);
-		break;
-	}
-	head_set(cpu, usage);
-	domain_refresh(domain_of(cpu));
-}
-
-static void queue_insert(struct task_struct *p, struct task_ctx *tc, s32 cpu, u64 slice,
-			 u64 enq_flags)
-{
 	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
-	u64 usage = usage_of(tc);
 
-	scx_bpf_dsq_insert_vtime(p, cpu, slice, usage, enq_flags);
-	tc->queue = cpu;
-	__sync_fetch_and_add(&domain->waiting, 1);
-	if (usage < head_usage(cpu))
-		head_set(cpu, usage);
-	if (domain->first < 0 || usage < head_usage(domain->first))
-		domain->first = cpu;
+	head_set(cpu, cpu_ctx(cpu)->waiting > 0 ? head_look(cpu) : NO_USAGE);
+	if (domain->waiting <= 0)
+		domain->first = NO_CPU;
+	else if (domain->first == cpu || domain->first < 0)
+		domain_refresh(domain_of(cpu));
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
-static void queue_left(struct task_ctx *tc)
+static __always_inline void queue_left(struct task_ctx *tc)
 {
 	s32 cpu = tc->queue;
 
 	if (cpu < 0)
 		return;
 	tc->queue = NO_CPU;
+	__sync_fetch_and_add(&cpu_ctx(cpu)->waiting, -1);
 	__sync_fetch_and_add(&domain_ctx(domain_of(cpu))->waiting, -1);
 	head_refresh(cpu);
+}
+
+/* The kernel links the task in when the callback has returned. */
+static __always_inline void queue_insert(struct task_struct *p, struct task_ctx *tc, s32 cpu,
+					 u64 slice, u64 enq_flags)
+{
+	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
+	u64 usage = usage_of(tc);
+	s32 first = domain->first;
+
+	tc->queue = cpu;
+	__sync_fetch_and_add(&cpu_ctx(cpu)->waiting, 1);
+	__sync_fetch_and_add(&domain->waiting, 1);
+	if (usage < head_usage(cpu))
+		head_set(cpu, usage);
+	if (first < 0 || usage < head_usage(first))
+		domain->first = cpu;
+	scx_bpf_dsq_insert_vtime(p, cpu, slice, usage, enq_flags);
 }
 
 /* Puts a queue in order anew after a decay. */

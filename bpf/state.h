@@ -10,8 +10,8 @@
 #define NO_USAGE (~0ull)
 #define NO_CPU (-1)
 
-volatile struct hearth_policy policy;
-volatile struct hearth_topology topology;
+host_constant struct hearth_policy policy;
+host_constant struct hearth_topology topology;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
 
 struct task_ctx {
@@ -36,6 +36,8 @@ struct cpu_ctx {
 	u64 head_epoch;
 	/* The decay that the order of the queue has seen. */
 	u64 queue_epoch;
+	/* Tasks in the queue. */
+	s64 waiting;
 	/* Of the task that runs here. */
 	s64 running_rank;
 	/* The task that ran here last, running or not. */
@@ -77,6 +79,17 @@ static __always_inline u32 domain_of(s32 cpu)
 static __always_inline u32 node_of(s32 cpu)
 {
 	return topology.node_of[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+/* See struct hearth_topology. */
+static __always_inline u32 first_member(u32 domain)
+{
+	return topology.first[domain <= HEARTH_MAX_CPUS ? domain : HEARTH_MAX_CPUS];
+}
+
+static __always_inline s32 member(u32 i)
+{
+	return topology.member[i & (HEARTH_MAX_CPUS - 1)];
 }
 
 static __always_inline struct domain_ctx *domain_ctx(u32 domain)

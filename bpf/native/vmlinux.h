@@ -48,6 +48,9 @@ enum {
 	SCX_ENQ_WAKEUP = 1 << 0,
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
+	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
+	SCX_OPS_ENQ_EXITING = 1 << 2,
+	SCX_OPS_ENQ_MIGRATION_DISABLED = 1 << 4,
 };
 
 struct scx_init_task_args {
@@ -66,12 +69,15 @@ struct sched_ext_ops {
 	void (*runnable)(struct task_struct *p, u64 enq_flags);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
-	void (*quiescent)(struct task_struct *p, u64 deq_flags);
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
 	void (*set_weight)(struct task_struct *p, u32 weight);
+	void (*update_idle)(s32 cpu, bool idle);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
+	void (*disable)(struct task_struct *p);
 	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	u64 flags;
 	u32 timeout_ms;
 	const char *name;
 };

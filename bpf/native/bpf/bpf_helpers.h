@@ -13,10 +13,7 @@
 #define __uint(name, value)
 #define __type(name, type) type *name
 
-#define BPF_STRUCT_OPS(name, args...) name(args)
-#define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)
 #define BPF_LOCAL_STORAGE_GET_F_CREATE 1
-#define ENOMEM 12
 
 /* A walk over a queue; the tasks that were there when it began. */
 struct bpf_iter_scx_dsq {
@@ -40,6 +37,8 @@ struct hearth_kernel {
 			       u64 enq_flags);
 	bool (*test_and_clear_cpu_idle)(void *self, s32 cpu);
 	s32 (*pick_idle_cpu)(void *self, const struct cpumask *allowed, u64 flags);
+	s32 (*select_cpu_dfl)(void *self, struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+			      bool *is_idle);
 	void (*kick_cpu)(void *self, s32 cpu, u64 flags);
 	u64 (*now)(void *self);
 	u32 (*smp_processor_id)(void *self);
@@ -66,6 +65,8 @@ struct hearth_kernel hearth_kernel;
 	hearth_kernel.test_and_clear_cpu_idle(hearth_kernel.self, cpu)
 #define scx_bpf_pick_idle_cpu(allowed, flags) \
 	hearth_kernel.pick_idle_cpu(hearth_kernel.self, allowed, flags)
+#define scx_bpf_select_cpu_dfl(p, prev, flags, is_idle) \
+	hearth_kernel.select_cpu_dfl(hearth_kernel.self, p, prev, flags, is_idle)
 #define scx_bpf_kick_cpu(cpu, flags) hearth_kernel.kick_cpu(hearth_kernel.self, cpu, flags)
 #define scx_bpf_task_cpu(p) ((s32)(p)->cpu)
 #define scx_bpf_now() hearth_kernel.now(hearth_kernel.self)

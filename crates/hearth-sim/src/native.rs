@@ -19,7 +19,7 @@ use std::rc::Rc;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth.so"));
 
 /// Most CPUs that the scheduler can serve.
-pub(crate) const MAX_CPUS: usize = 64;
+const MAX_CPUS: usize = 512;
 
 /// `struct cpumask`.
 #[repr(C)]
@@ -89,12 +89,15 @@ struct Ops {
     runnable: Option<extern "C" fn(Task, u64)>,
     running: extern "C" fn(Task),
     stopping: extern "C" fn(Task, bool),
-    quiescent: extern "C" fn(Task, u64),
     yield_: extern "C" fn(Task, Task) -> bool,
     set_weight: extern "C" fn(Task, u32),
+    update_idle: extern "C" fn(i32, bool),
     init_task: extern "C" fn(Task, *const bool) -> i32,
     enable: Option<extern "C" fn(Task)>,
+    disable: Option<extern "C" fn(Task)>,
     init: extern "C" fn() -> i32,
+    exit: Option<extern "C" fn(*const c_void)>,
+    flags: u64,
     timeout_ms: u32,
     name: *const c_char,
 }
@@ -124,9 +127,11 @@ struct NativeTopology {
     nr_domains: u32,
     domain_of: [u32; MAX_CPUS],
     node_of: [u32; MAX_CPUS],
+    member: [u32; MAX_CPUS],
+    first: [u32; MAX_CPUS + 2],
 }
 
-const _: () = assert!(size_of::<NativeTopology>() == 8 + 8 * MAX_CPUS);
+const _: () = assert!(size_of::<NativeTopology>() == 16 * (MAX_CPUS + 1));
 
 /// `struct hearth_stats`: what the dispatches of one CPU led to.
 #[repr(C)]
@@ -168,6 +173,7 @@ struct Kfuncs {
     dsq_move_vtime: extern "C" fn(&Scx, &TaskStruct, u64, u64, u64) -> bool,
     test_and_clear_cpu_idle: extern "C" fn(&Scx, i32) -> bool,
     pick_idle_cpu: extern "C" fn(&Scx, &CpuMask, u64) -> i32,
+    select_cpu_dfl: extern "C" fn(&Scx, &TaskStruct, i32, u64, &mut bool) -> i32,
     kick_cpu: extern "C" fn(&Scx, i32, u64),
     now: extern "C" fn(&Scx) -> u64,
     smp_processor_id: extern "C" fn(&Scx) -> u32,
@@ -210,6 +216,11 @@ extern "C" fn test_and_clear_cpu_idle(scx: &Scx, cpu: i32) -> bool {
 }
 extern "C" fn pick_idle_cpu(scx: &Scx, allowed: &CpuMask, _flags: u64) -> i32 {
     scx.pick_idle(allowed.bits)
+}
+extern "C" fn select_cpu_dfl(scx: &Scx, p: &TaskStruct, prev: i32, _flags: u64, is_idle: &mut bool) -> i32 {
+    let idle = scx.nearest_idle(p.allowed(), prev);
+    *is_idle = idle.is_some();
+    idle.unwrap_or(prev)
 }
 extern "C" fn kick_cpu(scx: &Scx, cpu: i32, flags: u64) {
     scx.kick(cpu, flags);
@@ -325,8 +336,8 @@ impl Scheduler {
         (self.ops().stopping)(p, runnable);
     }
 
-    pub(crate) fn quiescent(&self, p: &TaskStruct) {
-        (self.ops().quiescent)(p, 0);
+    pub(crate) fn update_idle(&self, cpu: usize, idle: bool) {
+        (self.ops().update_idle)(cpu as i32, idle);
     }
 
     pub(crate) fn yield_task(&self, p: &TaskStruct) {
@@ -360,10 +371,16 @@ fn native_topology(machine: &Machine) -> NativeTopology {
         nr_domains: cpus.div_ceil(per_domain) as u32,
         domain_of: [0; MAX_CPUS],
         node_of: [0; MAX_CPUS],
+        member: [0; MAX_CPUS],
+        first: [cpus as u32; MAX_CPUS + 2],
     };
     for cpu in 0..cpus {
         topology.domain_of[cpu] = (cpu / per_domain) as u32;
         topology.node_of[cpu] = machine.node_of(cpu) as u32;
+        topology.member[cpu] = cpu as u32;
+    }
+    for domain in 0..cpus.div_ceil(per_domain) {
+        topology.first[domain] = (domain * per_domain) as u32;
     }
     topology
 }
@@ -383,6 +400,7 @@ fn kfuncs(scx: &Rc<Scx>) -> Kfuncs {
         dsq_move_vtime,
         test_and_clear_cpu_idle,
         pick_idle_cpu,
+        select_cpu_dfl,
         kick_cpu,
         now,
         smp_processor_id,

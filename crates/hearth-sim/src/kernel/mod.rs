@@ -69,7 +69,7 @@ impl Kernel {
         hardware: &Rc<RefCell<Hardware>>,
     ) -> Result<Self, std::io::Error> {
         let cpus = machine.cpus();
-        let scx = Rc::new(Scx::new(cpus));
+        let scx = Rc::new(Scx::new(near(machine)));
         let scheduler = Scheduler::load(&scx, policy, machine)?;
         let memory = Memory::new(Rc::clone(hardware));
         let tick_ps = machine.kernel.tick_ns * 1000;
@@ -308,4 +308,19 @@ impl Kernel {
             format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
         })
     }
+}
+
+/// For each CPU, the CPUs of its cache domain and those of its node, as bits.
+fn near(machine: &Machine) -> Vec<[u64; 2]> {
+    let bits = |is_near: &dyn Fn(usize) -> bool| {
+        (0..machine.cpus()).filter(|&other| is_near(other)).fold(0u64, |bits, other| bits | 1 << other)
+    };
+    let domain_of = |cpu: usize| cpu / machine.domain_cpus();
+    (0..machine.cpus())
+        .map(|cpu| {
+            let in_domain = bits(&|other| domain_of(other) == domain_of(cpu));
+            let in_node = bits(&|other| machine.node_of(other) == machine.node_of(cpu));
+            [in_domain, in_node]
+        })
+        .collect()
 }

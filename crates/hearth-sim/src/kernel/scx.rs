@@ -65,6 +65,8 @@ pub(crate) struct Scx {
     queues: RefCell<BTreeMap<u64, Queue>>,
     local: RefCell<Vec<VecDeque<i32>>>,
     walks: RefCell<Vec<VecDeque<i32>>>,
+    /// For each CPU: its cache domain and its node, as bits.
+    near: Vec<[u64; 2]>,
     idle: Cell<u64>,
     rotor: Cell<usize>,
     kicks: RefCell<Vec<(usize, u64)>>,
@@ -76,8 +78,11 @@ pub(crate) struct Scx {
 }
 
 impl Scx {
-    pub(crate) fn new(cpus: usize) -> Self {
+    /// `near`: for each CPU, the CPUs of its cache domain and those of its node, as bits.
+    pub(crate) fn new(near: Vec<[u64; 2]>) -> Self {
+        let cpus = near.len();
         Self {
+            near,
             tasks: RefCell::default(),
             queues: RefCell::default(),
             local: RefCell::new(vec![VecDeque::new(); cpus]),
@@ -345,15 +350,29 @@ impl Scx {
     /// `scx_bpf_pick_idle_cpu`: any, in turn, as `cpumask_any_and_distribute` does.
     pub(crate) fn pick_idle(&self, allowed: u64) -> i32 {
         const EBUSY: i32 = 16;
+        self.pick_idle_in(allowed).map_or(-EBUSY, |cpu| cpu as i32)
+    }
+
+    /// `scx_bpf_select_cpu_dfl` without a wake-up's flags: the CPU itself, its cache domain, its node, any.
+    pub(crate) fn nearest_idle(&self, allowed: u64, cpu: i32) -> Option<i32> {
+        let near = self.near.get(usize::try_from(cpu).ok()?)?;
+        if allowed >> cpu & 1 == 1 && self.test_and_clear_idle(cpu) {
+            return Some(cpu);
+        }
+        let masks = near.iter().copied().chain([u64::MAX]);
+        masks.into_iter().find_map(|mask| self.pick_idle_in(allowed & mask)).map(|cpu| cpu as i32)
+    }
+
+    fn pick_idle_in(&self, allowed: u64) -> Option<usize> {
         let candidates = self.idle.get() & allowed;
         if candidates == 0 {
-            return -EBUSY;
+            return None;
         }
         let turn = self.rotor.get();
         let cpu = (candidates.rotate_right(turn as u32).trailing_zeros() as usize + turn) % 64;
         self.rotor.set((cpu + 1) % 64);
         self.idle.set(self.idle.get() & !(1 << cpu));
-        cpu as i32
+        Some(cpu)
     }
 
     pub(crate) fn kick(&self, cpu: i32, flags: u64) {
@@ -383,7 +402,7 @@ mod tests {
     use super::*;
 
     fn scx_with_tasks(tasks: i32) -> (Scx, Vec<Rc<TaskStruct>>) {
-        let scx = Scx::new(4);
+        let scx = Scx::new(vec![[0b1111; 2]; 4]);
         let tasks: Vec<_> = (0..tasks).map(|pid| TaskStruct::new(pid, 0, 0b1111, "test")).collect();
         tasks.iter().for_each(|task| scx.add_task(task));
         (scx, tasks)

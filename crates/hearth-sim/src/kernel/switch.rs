@@ -40,18 +40,21 @@ impl Kernel {
                 self.cpus[cpu].current = None;
                 self.scx.set_idle(cpu, true);
                 self.account.idle_begins(cpu);
+                if previous.is_some() {
+                    self.enter(cpu, Callback::Other);
+                    self.scheduler.update_idle(cpu, true);
+                }
             }
         }
         self.serve_kicks(cpu, End::Interrupt);
     }
 
-    /// The current task is not runnable any more: `stopping` and `quiescent`.
+    /// The current task is not runnable any more: `stopping`.
     fn leave(&mut self, task: TaskId, cpu: usize) {
         let sched = Rc::clone(&self.tasks[task].sched);
         self.enter(cpu, Callback::Other);
         self.scheduler.stopping(&sched, false);
         sched.flags.set(sched.flags.get() & !TASK_QUEUED);
-        self.scheduler.quiescent(&sched);
         if self.tasks[task].state != State::Dead {
             self.tasks[task].state = State::Blocked;
         } else {

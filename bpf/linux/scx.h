@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * sched_ext's interface for the BPF build, the same on every kernel from 6.12
+ * on: kfuncs that were renamed or added later are weak, and looked for when the
+ * scheduler is loaded. The native build takes native/scx.h in its place.
+ */
+#ifndef HEARTH_LINUX_SCX_H
+#define HEARTH_LINUX_SCX_H
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define ENOMEM 12
+
+/* The iterator of bpf_for_each. */
+#define BPF_FOR_EACH_ITER (&___it)
+
+/* Set by the host before the scheduler is loaded, and constant from then on: the
+ * verifier drops what the policy does not use. */
+#define host_constant const volatile
+
+#define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+
+/* Their names until 6.13. */
+void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym __weak;
+void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+			    u64 enq_flags) __ksym __weak;
+bool scx_bpf_consume(u64 dsq_id) __ksym __weak;
+bool scx_bpf_dispatch_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p, u64 dsq_id,
+			       u64 enq_flags) __ksym __weak;
+void scx_bpf_dispatch_from_dsq_set_vtime(struct bpf_iter_scx_dsq *it__iter,
+					 u64 vtime) __ksym __weak;
+bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct task_struct *p,
+				     u64 dsq_id, u64 enq_flags) __ksym __weak;
+
+#define scx_bpf_dsq_insert(p, id, slice, flags)                                                \
+	(bpf_ksym_exists(scx_bpf_dsq_insert) ? scx_bpf_dsq_insert((p), (id), (slice), (flags)) \
+					     : scx_bpf_dispatch((p), (id), (slice), (flags)))
+
+#define scx_bpf_dsq_insert_vtime(p, id, slice, vtime, flags)                      \
+	(bpf_ksym_exists(scx_bpf_dsq_insert_vtime)                                \
+		 ? scx_bpf_dsq_insert_vtime((p), (id), (slice), (vtime), (flags)) \
+		 : scx_bpf_dispatch_vtime((p), (id), (slice), (vtime), (flags)))
+
+#define scx_bpf_dsq_move_to_local(id)                                                 \
+	(bpf_ksym_exists(scx_bpf_dsq_move_to_local) ? scx_bpf_dsq_move_to_local((id)) \
+						    : scx_bpf_consume((id)))
+
+#define scx_bpf_dsq_move(it, p, id, flags)                                              \
+	(bpf_ksym_exists(scx_bpf_dsq_move) ? scx_bpf_dsq_move((it), (p), (id), (flags)) \
+					   : scx_bpf_dispatch_from_dsq((it), (p), (id), (flags)))
+
+#define scx_bpf_dsq_move_set_vtime(it, vtime)                \
+	(bpf_ksym_exists(scx_bpf_dsq_move_set_vtime)         \
+		 ? scx_bpf_dsq_move_set_vtime((it), (vtime)) \
+		 : scx_bpf_dispatch_from_dsq_set_vtime((it), (vtime)))
+
+#define scx_bpf_dsq_move_vtime(it, p, id, flags)                    \
+	(bpf_ksym_exists(scx_bpf_dsq_move_vtime)                    \
+		 ? scx_bpf_dsq_move_vtime((it), (p), (id), (flags)) \
+		 : scx_bpf_dispatch_vtime_from_dsq((it), (p), (id), (flags)))
+
+#define scx_bpf_now() (bpf_ksym_exists(scx_bpf_now) ? scx_bpf_now() : bpf_ktime_get_ns())
+
+static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice))
+		scx_bpf_task_set_slice(p, slice);
+	else
+		p->scx.slice = slice;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What differs between the builds, for the native one; linux/scx.h is the BPF
+ * build's.
+ */
+#ifndef HEARTH_NATIVE_SCX_H
+#define HEARTH_NATIVE_SCX_H
+
+#define ENOMEM 12
+
+/* Set by the host that loads this object. */
+#define host_constant volatile
+
+#define BPF_STRUCT_OPS(name, args...) name(args)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)
+
+static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
+{
+	p->scx.slice = slice;
+}
+
+#endif

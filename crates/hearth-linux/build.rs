@@ -1,0 +1,68 @@
+//! Compiles the BPF programs (`bpf/`) with clang, and generates the code that loads them.
+
+use libbpf_cargo::SkeletonBuilder;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oldest clang whose BPF back end is known to build the programs.
+const OLDEST_CLANG: u32 = 17;
+
+/// Source below the project's root, and name of the generated module.
+const PROGRAMS: [(&str, &str); 1] = [("bpf/hearth.bpf.c", "hearth")];
+
+fn main() {
+    let root = PathBuf::from("../..");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
+    println!("cargo::rerun-if-changed={}", root.join("bpf").display());
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let result = clang().and_then(|clang| {
+        PROGRAMS.iter().try_for_each(|&(source, name)| build(&root, &out, &clang, source, name))
+    });
+    if let Err(error) = result {
+        println!("cargo::error={error}");
+        std::process::exit(1);
+    }
+}
+
+fn build(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Result<(), String> {
+    SkeletonBuilder::new()
+        .source(root.join(source))
+        .clang(clang)
+        .clang_args([
+            format!("-I{}", root.join("bpf/linux").display()),
+            format!("-I{}", root.join("bpf").display()),
+            "-mcpu=v3".into(),
+            "-Wall".into(),
+            "-Wno-missing-declarations".into(),
+            "-Wno-unused-function".into(),
+        ])
+        .build_and_generate(out.join(format!("{name}.skel.rs")))
+        .map_err(|error| format!("{source} does not build: {error:?}"))
+}
+
+/// The newest clang that is there: `$CLANG`, `clang-19`, `clang`, or another version by its number.
+fn clang() -> Result<String, String> {
+    if let Ok(named) = std::env::var("CLANG") {
+        return match clang_version(&named) {
+            Some(version) if version >= OLDEST_CLANG => Ok(named),
+            Some(version) => {
+                Err(format!("$CLANG is clang {version}; BPF programs need {OLDEST_CLANG} or newer"))
+            }
+            None => Err(format!("$CLANG is {named}, which is no clang; unset it or name one")),
+        };
+    }
+    let numbered = (OLDEST_CLANG..=30).rev().map(|version| format!("clang-{version}"));
+    ["clang-19".to_owned(), "clang".to_owned()]
+        .into_iter()
+        .chain(numbered)
+        .find(|name| clang_version(name).is_some_and(|version| version >= OLDEST_CLANG))
+        .ok_or_else(|| {
+            format!("no clang {OLDEST_CLANG} or newer was found to build the BPF programs; on Debian: apt install clang-19")
+        })
+}
+
+fn clang_version(name: &str) -> Option<u32> {
+    let output = Command::new(name).arg("--version").output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.split("version ").nth(1)?.split('.').next()?.parse().ok()
+}
