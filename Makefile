@@ -2,12 +2,13 @@
 # make test   all tests
 # make lint   formats, lints, licences
 # make bench  speed, beside other cache simulators
+# make static the command for the real kernel as one file: target/static/.../hearth
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
 
-.PHONY: demo test lint bench book build packages
+.PHONY: demo test lint bench book build static packages
 
 packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
@@ -16,6 +17,14 @@ packages:
 
 build: packages
 	$(CARGO) build --release --locked -p hearth
+
+# One file without the simulated machine, which runs on any Linux of this architecture.
+TARGET := $(shell uname -m)-unknown-linux-gnu
+STATIC := target/static/$(TARGET)/release/hearth
+
+static: packages
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p hearth \
+		--no-default-features --features linux --target $(TARGET) --target-dir target/static
 
 demo: build
 	@mkdir -p $(OUT)

@@ -15,6 +15,7 @@
 #include "usage.h"
 #include "credit.h"
 #include "queues.h"
+#include "exit.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -389,6 +390,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	return 0;
 }
 
+void BPF_STRUCT_OPS(hearth_exit, struct scx_exit_info *info)
+{
+	exit_record(info);
+}
+
 SEC(".struct_ops.link")
 struct sched_ext_ops hearth_ops = {
 	.select_cpu = (void *)hearth_select_cpu,
@@ -403,7 +409,8 @@ struct sched_ext_ops hearth_ops = {
 	.set_weight = (void *)hearth_set_weight,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
-	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
+	.exit = (void *)hearth_exit,
+	.flags = SCX_OPS_KEEP_BUILTIN_IDLE,
 	.timeout_ms = 10000,
 	.name = "hearth",
 };

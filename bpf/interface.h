@@ -68,6 +68,18 @@ struct hearth_stats {
 	u64 pad;
 };
 
+#define HEARTH_DUMP_BYTES 32768
+
+/* Why the kernel let go of the scheduler. */
+struct hearth_exit {
+	/* enum scx_exit_kind; 0 while it runs. */
+	s32 kind;
+	u32 pad;
+	s64 code;
+	char reason[128];
+	char message[1024];
+};
+
 _Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_topology) == 16 * (HEARTH_MAX_CPUS + 1), "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");

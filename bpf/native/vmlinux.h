@@ -49,8 +49,6 @@ enum {
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
-	SCX_OPS_ENQ_EXITING = 1 << 2,
-	SCX_OPS_ENQ_MIGRATION_DISABLED = 1 << 4,
 };
 
 struct scx_init_task_args {
@@ -59,6 +57,10 @@ struct scx_init_task_args {
 
 struct scx_exit_info {
 	s32 kind;
+	s64 exit_code;
+	const char *reason;
+	const char *msg;
+	const char *dump;
 };
 
 struct sched_ext_ops {

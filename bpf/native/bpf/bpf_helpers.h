@@ -7,6 +7,8 @@
 #ifndef HEARTH_NATIVE_BPF_HELPERS_H
 #define HEARTH_NATIVE_BPF_HELPERS_H
 
+#include <stdio.h>
+
 #define SEC(name)
 #undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -73,6 +75,8 @@ struct hearth_kernel hearth_kernel;
 #define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
 #define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu)&1)
 #define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)
+
+#define bpf_probe_read_kernel_str(to, size, from) snprintf(to, size, "%s", from)
 
 static inline void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
 {

@@ -1,6 +1,14 @@
-//! The real kernel as a host: loads the scheduler (`bpf/`) as a sched_ext program.
+//! The real kernel as a host.
+//!
+//! [`Scheduler`] loads the scheduler (`bpf/`) as a sched_ext program, sets its policy and the
+//! machine's shape, reads its statistics, and says why the kernel let go of it. Nothing here decides
+//! anything: policies come from `hearth-policy`, the topology from `hearth-machine`.
 
-#[allow(warnings, clippy::all)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/hearth.skel.rs"));
-}
+pub mod daemon;
+mod error;
+pub mod kernel;
+pub mod scheduler;
+mod shape;
+
+pub use error::Error;
+pub use scheduler::{CpuStats, Exit, Options, Scheduler};

@@ -12,6 +12,8 @@ pub enum Failure {
     Failed(anyhow::Error),
     /// A claim does not hold, and the user wanted to know: exit code 3.
     Refuted,
+    /// What has an exit code of its own.
+    Code(u8, anyhow::Error),
     /// Ctrl-C: exit code 130.
     Interrupted,
     /// The reader of standard output has gone, which is its right: no message, exit code 0.
@@ -42,6 +44,10 @@ impl Failure {
             Failure::Failed(error) => {
                 complain(format!("{error:#}"));
                 ExitCode::from(1)
+            }
+            Failure::Code(code, error) => {
+                complain(format!("{error:#}"));
+                ExitCode::from(*code)
             }
             Failure::Interrupted => {
                 complain("interrupted");

@@ -1,7 +1,7 @@
 //! `hearth list`: what comes with Hearth.
 
-use crate::cli::Kind;
 use crate::failure::{Failure, Outcome};
+use crate::names::Kind;
 use crate::{names, output};
 use clap::Args;
 use serde_json::json;

@@ -1,19 +1,32 @@
 //! The `hearth` command.
 
+#![cfg_attr(not(feature = "lab"), allow(dead_code, reason = "the lab uses some of what all commands share"))]
+
 mod cli;
+#[cfg(feature = "lab")]
 mod compare;
 mod failure;
 mod generate;
 mod interrupt;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "linux")]
+mod linux;
+#[cfg(feature = "lab")]
 mod list;
 mod names;
 mod output;
+#[cfg(feature = "lab")]
 mod progress;
+#[cfg(feature = "lab")]
 mod record;
+#[cfg(feature = "lab")]
 mod show;
+#[cfg(feature = "lab")]
 mod table;
 mod topology;
+#[cfg(feature = "lab")]
+mod values;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -21,12 +34,23 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        #[cfg(feature = "lab")]
         Command::Compare(arguments) => compare::run(&arguments),
+        #[cfg(feature = "lab")]
         Command::Lab(arguments) => lab::run(&arguments),
+        #[cfg(feature = "lab")]
         Command::Record(arguments) => record::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
+        #[cfg(feature = "lab")]
         Command::List(arguments) => list::run(&arguments),
+        #[cfg(feature = "lab")]
         Command::Show(arguments) => show::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Start(arguments) => linux::start::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Stop(arguments) => linux::stop::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Status(arguments) => linux::status::run(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),
     };

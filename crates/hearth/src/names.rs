@@ -1,15 +1,38 @@
 //! From names on the command line to machines, policies and workloads.
 
-use crate::cli::Kind;
 use crate::failure::Failure;
 use anyhow::anyhow;
+#[cfg(feature = "lab")]
 use hearth_lab::{Experiment, ExperimentError};
+#[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::{Policy, PolicyError};
+#[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
 use std::path::Path;
 
+/// Kinds of things that come with Hearth and have names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// What programs run on
+    #[cfg(feature = "lab")]
+    #[value(alias = "machine")]
+    Machines,
+    /// What the scheduler does
+    #[value(alias = "policy")]
+    Policies,
+    /// The programs
+    #[cfg(feature = "lab")]
+    #[value(alias = "workload")]
+    Workloads,
+    /// Whose claims `hearth lab` checks
+    #[cfg(feature = "lab")]
+    #[value(alias = "experiment")]
+    Experiments,
+}
+
 /// A machine by preset or file.
+#[cfg(feature = "lab")]
 pub fn machine(name: &str) -> Result<Machine, Failure> {
     Machine::load(name).map_err(|error| match error {
         MachineError::Unreadable(_) if !is_path(name) => unknown(Kind::Machines, name),
@@ -18,6 +41,7 @@ pub fn machine(name: &str) -> Result<Machine, Failure> {
 }
 
 /// Policies by preset or file, each once.
+#[cfg(feature = "lab")]
 pub fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
     let policies: Vec<Policy> = names.iter().map(|name| policy(name)).collect::<Result<_, _>>()?;
     for (index, policy) in policies.iter().enumerate() {
@@ -31,7 +55,8 @@ pub fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
     Ok(policies)
 }
 
-fn policy(name: &str) -> Result<Policy, Failure> {
+/// A policy by preset or file.
+pub fn policy(name: &str) -> Result<Policy, Failure> {
     Policy::load(name).map_err(|error| match error {
         PolicyError::Unreadable(_) if !is_path(name) => unknown(Kind::Policies, name),
         error => Failure::input(error),
@@ -39,6 +64,7 @@ fn policy(name: &str) -> Result<Policy, Failure> {
 }
 
 /// Experiments by preset or file, each once; all presets if none is named.
+#[cfg(feature = "lab")]
 pub fn experiments(names: &[String]) -> Result<Vec<Experiment>, Failure> {
     let presets = || Experiment::presets().iter().map(|preset| experiment(preset.0)).collect();
     let experiments: Vec<Experiment> = match names {
@@ -54,6 +80,7 @@ pub fn experiments(names: &[String]) -> Result<Vec<Experiment>, Failure> {
 }
 
 /// An experiment by preset or file.
+#[cfg(feature = "lab")]
 pub fn experiment(name: &str) -> Result<Experiment, Failure> {
     Experiment::load(name).map_err(|error| match error {
         ExperimentError::Unreadable(_) if !is_path(name) => unknown(Kind::Experiments, name),
@@ -62,6 +89,7 @@ pub fn experiment(name: &str) -> Result<Experiment, Failure> {
 }
 
 /// Refuses a mix with an unknown program.
+#[cfg(feature = "lab")]
 pub fn check_mix(mix: &str) -> Result<(), Failure> {
     hearth_workloads::mix(mix).map(drop).map_err(|error| match error {
         WorkloadError::UnknownProgram { name } if !name.is_empty() => unknown(Kind::Workloads, &name),
@@ -76,9 +104,12 @@ fn is_path(name: &str) -> bool {
 /// The names of a kind.
 pub fn known(kind: Kind) -> Vec<&'static str> {
     match kind {
+        #[cfg(feature = "lab")]
         Kind::Machines => hearth_machine::presets().iter().map(|preset| preset.0).collect(),
         Kind::Policies => hearth_policy::presets().iter().map(|preset| preset.0).collect(),
+        #[cfg(feature = "lab")]
         Kind::Workloads => hearth_workloads::list().iter().map(|workload| workload.name).collect(),
+        #[cfg(feature = "lab")]
         Kind::Experiments => Experiment::presets().iter().map(|preset| preset.0).collect(),
     }
 }
@@ -97,6 +128,7 @@ pub fn unknown(kind: Kind, name: &str) -> Failure {
 
 fn or_file(kind: Kind) -> &'static str {
     match kind {
+        #[cfg(feature = "lab")]
         Kind::Workloads => ", and join several by +",
         _ => ", or name a TOML file",
     }
@@ -104,9 +136,12 @@ fn or_file(kind: Kind) -> &'static str {
 
 fn singular(kind: Kind) -> &'static str {
     match kind {
+        #[cfg(feature = "lab")]
         Kind::Machines => "machine",
         Kind::Policies => "policy",
+        #[cfg(feature = "lab")]
         Kind::Workloads => "program",
+        #[cfg(feature = "lab")]
         Kind::Experiments => "experiment",
     }
 }

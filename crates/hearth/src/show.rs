@@ -1,7 +1,7 @@
 //! `hearth show`: one thing that comes with Hearth, in full.
 
-use crate::cli::Kind;
 use crate::failure::Outcome;
+use crate::names::Kind;
 use crate::{names, output};
 use clap::Args;
 use serde_json::json;

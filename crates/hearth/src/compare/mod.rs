@@ -5,7 +5,7 @@ mod table;
 
 use crate::failure::{Failure, Outcome, complain_of};
 use crate::progress::Bar;
-use crate::{cli, interrupt, output};
+use crate::{interrupt, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
@@ -37,13 +37,13 @@ pub struct Arguments {
     #[arg(default_value = "standard,light,heavy,attached")]
     policies: Vec<String>,
     /// Run each policy with the seeds 1 to N; figures are then medians, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = cli::seeds)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
     /// Shorten the programs: above 0 and up to 1, the paper's size
-    #[arg(short, long, value_name = "X", default_value = "1", value_parser = cli::scale)]
+    #[arg(short, long, value_name = "X", default_value = "1", value_parser = values::scale)]
     scale: f64,
     /// Runs at a time [default: the number of CPUs]
-    #[arg(short, long, value_name = "N", value_parser = cli::jobs)]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs)]
     jobs: Option<usize>,
     /// Run copies of a recorded program instead (see `hearth record`)
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
@@ -66,7 +66,7 @@ pub struct Arguments {
 }
 
 fn copies(text: &str) -> Result<usize, String> {
-    cli::count(text, 1..=1024)
+    values::count(text, 1..=1024)
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let plan = Plan::new(arguments)?;
     let stop = interrupt::flag()?;
     let bar = Bar::new(plan.jobs.len());
-    let results = run_all(&plan.jobs, arguments.jobs.unwrap_or_else(cli::default_jobs), &bar, Some(stop));
+    let results = run_all(&plan.jobs, arguments.jobs.unwrap_or_else(values::default_jobs), &bar, Some(stop));
     bar.finish();
     let (comparison, errors) = plan.collect(results);
     let stopped = stop.load(Ordering::Relaxed);

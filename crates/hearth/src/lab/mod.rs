@@ -4,7 +4,7 @@ mod table;
 
 use crate::failure::{Failure, Outcome, complain_of};
 use crate::progress::Bar;
-use crate::{cli, interrupt, names, output};
+use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::{self, Findings};
@@ -25,13 +25,13 @@ pub struct Arguments {
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// Run everything with the seeds 1 to N; figures are then medians, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = cli::seeds)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
     /// Shorten the programs: above 0 and up to 1, the paper's size
-    #[arg(short, long, value_name = "X", default_value = "1", value_parser = cli::scale)]
+    #[arg(short, long, value_name = "X", default_value = "1", value_parser = values::scale)]
     scale: f64,
     /// Runs at a time [default: the number of CPUs]
-    #[arg(short, long, value_name = "N", value_parser = cli::jobs)]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs)]
     jobs: Option<usize>,
     /// End with exit code 3 if a claim does not hold
     #[arg(long)]
@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let experiments = names::experiments(&arguments.experiments)?;
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();
     let stop = interrupt::flag()?;
-    let threads = arguments.jobs.unwrap_or_else(cli::default_jobs);
+    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
     let bar = Bar::new(0);
     let judged = |experiment| judge(experiment, arguments.scale, &seeds, threads, &bar, Some(stop));
     let judgements: Vec<Judgement> =

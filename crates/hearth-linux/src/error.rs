@@ -1,0 +1,85 @@
+//! What can go wrong with the real kernel: what is wrong, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why the scheduler could not be loaded, or something of the kernel could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel has no sched_ext.
+    #[error(
+        "this kernel ({release}) cannot load a scheduler: {reason}; boot one of 6.12 or later built with \
+         CONFIG_SCHED_CLASS_EXT, or measure without one: hearth observe"
+    )]
+    NoSchedExt {
+        /// What `uname -r` prints.
+        release: String,
+        /// What it lacks.
+        reason: String,
+    },
+    /// Not enough privilege.
+    #[error(
+        "loading a scheduler needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON); run as root: sudo hearth …"
+    )]
+    NoPrivilege,
+    /// Another sched_ext scheduler is active.
+    #[error("the scheduler {name} is loaded already; end it first{hint}")]
+    Busy {
+        /// What it calls itself.
+        name: String,
+        /// How to end it, if it is ours.
+        hint: &'static str,
+    },
+    /// A daemon runs already.
+    #[error(
+        "Hearth runs already{}; `hearth status` shows it, `hearth stop` ends it",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    Running {
+        /// Which.
+        pid: Option<u32>,
+    },
+    /// More CPUs than the scheduler can serve.
+    #[error("this machine numbers its CPUs up to {greatest}; the scheduler serves those below {limit}")]
+    TooManyCpus {
+        /// The greatest CPU number.
+        greatest: usize,
+        /// The scheduler's limit.
+        limit: usize,
+    },
+    /// The kernel refuses the program.
+    #[error(
+        "the kernel refuses the scheduler ({step}): {source}; `hearth doctor` says what this kernel can do"
+    )]
+    Refused {
+        /// open, load or attach.
+        step: &'static str,
+        /// What libbpf says.
+        source: libbpf_rs::Error,
+    },
+    /// A file of the host.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The host's topology.
+    #[error(transparent)]
+    Topology(#[from] hearth_machine::host::HostError),
+}
+
+impl Error {
+    pub(crate) fn refused(step: &'static str, source: libbpf_rs::Error) -> Self {
+        match source.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => Self::NoPrivilege,
+            _ => Self::Refused { step, source },
+        }
+    }
+
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

@@ -1,0 +1,147 @@
+//! The scheduler in the kernel: loaded, watched, let go.
+
+use crate::{Error, kernel, shape};
+use bpf::HearthSkelBuilder;
+use hearth_machine::host::HostTopology;
+use hearth_policy::Policy;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, OpenObject};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+#[allow(warnings, clippy::all)]
+pub(crate) mod bpf {
+    include!(concat!(env!("OUT_DIR"), "/hearth.skel.rs"));
+}
+
+/// `SCX_OPS_SWITCH_PARTIAL`: only tasks that ask for sched_ext are scheduled by it.
+const SWITCH_PARTIAL: u64 = 1 << 3;
+
+/// `SCX_ECODE_ACT_RESTART`: the kernel asks to be given the scheduler again.
+const RESTART: i64 = 1 << 48;
+
+/// How to load the scheduler.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Only tasks of the scheduling class `SCHED_EXT` are Hearth's; else all of the class `SCHED_OTHER`.
+    pub partial: bool,
+}
+
+/// What the dispatches of one CPU led to (`struct hearth_stats`). Counts since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct CpuStats {
+    /// The task that was running went on.
+    pub kept: u64,
+    /// From this CPU's queue.
+    pub own: u64,
+    /// From another queue of the cache domain.
+    pub domain: u64,
+    /// From a queue of another domain.
+    pub foreign: u64,
+    /// Placed on this CPU, idle, at wake-up.
+    pub direct: u64,
+    /// Wake-ups that preempted a task here.
+    pub preempted: u64,
+    /// Nothing was runnable.
+    pub idle: u64,
+}
+
+/// Why the kernel let go of the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Exit {
+    /// `enum scx_exit_kind`.
+    pub kind: i32,
+    /// The kernel's exit code.
+    pub code: i64,
+    /// The kernel's word for the kind.
+    pub reason: String,
+    /// The kernel's explanation.
+    pub message: String,
+    /// The kernel's account of every CPU and task, if there was an error.
+    #[serde(skip)]
+    pub dump: String,
+}
+
+impl Exit {
+    /// Whether the kernel expects the scheduler to be loaded again, as after CPU hotplug.
+    pub fn wants_restart(&self) -> bool {
+        self.code & RESTART != 0
+    }
+
+    /// Whether it was an error of the scheduler, and not a request.
+    pub fn is_error(&self) -> bool {
+        self.kind >= 1024
+    }
+}
+
+/// The scheduler, loaded. Dropping it gives the CPUs back to the kernel's own.
+pub struct Scheduler {
+    // Dropped first: detaches.
+    _link: Link,
+    skeleton: bpf::HearthSkel<'static>,
+    cpus: Vec<usize>,
+}
+
+impl Scheduler {
+    /// Loads the scheduler with a policy for this host, and waits until the kernel has switched to it.
+    pub fn start(policy: &Policy, host: &HostTopology, options: Options) -> Result<Self, Error> {
+        kernel::check_sched_ext()?;
+        if let Some(name) = kernel::loaded_scheduler() {
+            let hint = if name.starts_with("hearth") { ": hearth stop" } else { "" };
+            return Err(Error::Busy { name, hint });
+        }
+        let topology = shape::topology(host)?;
+        let refused = |step| move |source| Error::refused(step, source);
+        // Lives as long as the process: the skeleton borrows from it.
+        let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
+        libbpf_rs::set_print(None);
+        let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
+        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
+            rodata.policy = shape::policy(policy, kernel::tick_ns());
+            rodata.topology = topology;
+        }
+        if options.partial {
+            // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
+            unsafe { (*open.struct_ops.hearth_ops).flags |= SWITCH_PARTIAL };
+        }
+        let mut skeleton = open.load().map_err(refused("load"))?;
+        let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
+        let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
+        Ok(Self { _link: link, skeleton, cpus })
+    }
+
+    fn shared(&self) -> Option<&bpf::types::bss> {
+        self.skeleton.maps.bss_data.as_deref()
+    }
+
+    /// The statistics of each CPU that was online at the start, with its number.
+    pub fn stats(&self) -> Vec<(usize, CpuStats)> {
+        let Some(shared) = self.shared() else { return Vec::new() };
+        let read = |cpu: usize| {
+            // SAFETY: aligned, inside the mapping; the kernel writes it meanwhile, so it is read whole and once.
+            let raw = unsafe { ptr::read_volatile(&raw const shared.stats[cpu]) };
+            let bpf::types::hearth_stats { kept, own, domain, foreign, direct, preempted, idle, .. } = raw;
+            (cpu, CpuStats { kept, own, domain, foreign, direct, preempted, idle })
+        };
+        self.cpus.iter().copied().map(read).collect()
+    }
+
+    /// Why the kernel let go of the scheduler; `None` while it runs.
+    pub fn exit(&self) -> Option<Exit> {
+        let shared = self.shared()?;
+        // SAFETY: as in `stats`; the kernel writes this one last.
+        let kind = unsafe { ptr::read_volatile(&raw const shared.exited.kind) };
+        (kind != 0).then(|| Exit {
+            kind,
+            code: shared.exited.code,
+            reason: text(&shared.exited.reason),
+            message: text(&shared.exited.message),
+            dump: text(&shared.exit_dump),
+        })
+    }
+}
+
+fn text(bytes: &[std::ffi::c_char]) -> String {
+    let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,5 @@
+//! Commands for the real kernel.
+
+pub mod start;
+pub mod status;
+pub mod stop;

@@ -1,0 +1,104 @@
+//! `hearth start`: the scheduler on this machine.
+
+use crate::failure::{Failure, Outcome};
+use crate::{interrupt, names, output};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use hearth_linux::Options;
+use hearth_linux::daemon::{self, Ended, Job, Status};
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  hearth start                          until `hearth stop`
+  hearth start --for 60s                for a minute
+  hearth start --policy ./mine.toml     with a policy of one's own";
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The policy: a name or a TOML file
+    #[arg(short, long, default_value = "fair")]
+    policy: String,
+    /// Stop after this time, for example 60s or 10m
+    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+    /// Stay in the foreground until Ctrl-C
+    #[arg(long)]
+    foreground: bool,
+    /// Leave the terminal's session: for the process that `start` leaves behind
+    #[arg(long, hide = true, requires = "foreground")]
+    detached: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let policy = names::policy(&arguments.policy)?;
+    if !arguments.foreground {
+        return detach();
+    }
+    if arguments.detached {
+        // Fails only for the leader of a group, which this process is not.
+        let _ = rustix::process::setsid();
+    }
+    let stop = interrupt::flag()?;
+    let job = Job { policy, options: Options::default(), duration: arguments.duration };
+    let ended = daemon::run(&job, stop, |status| anstream::eprintln!("{}", on(status))).map_err(failure)?;
+    match ended {
+        Ended::Asked => Ok(()),
+        Ended::LetGo(exit) => {
+            Err(Failure::failed(anyhow!("the kernel ended the scheduler: {}", exit.message)))
+        }
+    }
+}
+
+fn on(status: &Status) -> String {
+    format!("Hearth schedules this machine (policy {}, process {})", status.policy, status.pid)
+}
+
+/// Leaves a process behind that holds the scheduler, and returns when it does.
+fn detach() -> Outcome {
+    let folder = daemon::run_folder();
+    if let Some(pid) = daemon::holder(&folder) {
+        return Err(failure(hearth_linux::Error::Running { pid: Some(pid) }));
+    }
+    let log = folder.join("log");
+    let file = fs::create_dir_all(&folder)
+        .and_then(|()| File::create(&log))
+        .with_context(|| log.display().to_string())
+        .map_err(Failure::failed)?;
+    let mut child = std::env::current_exe()
+        .and_then(|command| {
+            Command::new(command)
+                .args(std::env::args_os().skip(1))
+                .args(["--foreground", "--detached"])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(file)
+                .spawn()
+        })
+        .context("cannot run this command again in the background")
+        .map_err(Failure::failed)?;
+    loop {
+        if let Some(status) = daemon::ask_status(&folder).map_err(failure)? {
+            return output::print(&format!("{}\n", on(&status)));
+        }
+        if let Some(code) = child.try_wait().map_err(Failure::failed)? {
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let text = text.trim().trim_start_matches("error:").trim().to_owned();
+            return Err(Failure::Code(code.code().unwrap_or(1) as u8, anyhow!(text)));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The exit code for what went wrong with the kernel.
+pub fn failure(error: hearth_linux::Error) -> Failure {
+    use hearth_linux::Error;
+    match error {
+        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } => Failure::Code(4, error.into()),
+        Error::NoPrivilege => Failure::Code(5, error.into()),
+        Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, error.into()),
+        error => Failure::failed(error),
+    }
+}
