@@ -84,13 +84,4 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
-
-    #[test]
-    fn a_scale_is_above_0_and_up_to_1() {
-        assert_eq!(scale("0.1"), Ok(0.1));
-        assert_eq!(scale("1"), Ok(1.0));
-        for wrong in ["0", "-1", "1.01", "NaN", "inf", "half", ""] {
-            assert!(scale(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -32,3 +32,17 @@ pub fn jobs(text: &str) -> Result<usize, String> {
 pub fn default_jobs() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scale_is_above_0_and_up_to_1() {
+        assert_eq!(scale("0.1"), Ok(0.1));
+        assert_eq!(scale("1"), Ok(1.0));
+        for wrong in ["0", "-1", "1.01", "NaN", "inf", "half", ""] {
+            assert!(scale(wrong).is_err(), "{wrong}");
+        }
+    }
+}
