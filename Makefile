@@ -3,12 +3,13 @@
 # make lint   formats, lints, licences
 # make bench  speed, beside other cache simulators
 # make static the command for the real kernel as one file: target/static/.../hearth
+# make bench-kernel  instructions of a real kernel's scheduler, beside ours
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
 
-.PHONY: demo test lint bench book build static packages
+.PHONY: demo test lint bench bench-kernel book build static packages
 
 packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
@@ -36,7 +37,8 @@ test: packages
 lint:
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
-	clang-format --dry-run --Werror bpf/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h
+	clang-format --dry-run --Werror bpf/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
+		crates/hearth-guest/programs/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources
@@ -51,6 +53,9 @@ bench: packages
 	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
+
+bench-kernel: packages static
+	@tools/bench-kernel
 
 book:
 	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked

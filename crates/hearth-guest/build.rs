@@ -1,0 +1,34 @@
+//! Compiles the programs that run in the guest, without shared libraries.
+
+use std::path::{Path, PathBuf};
+use std::{env, process};
+
+const PROGRAMS: [&str; 2] = ["bench", "tasks"];
+
+fn main() {
+    println!("cargo::rerun-if-changed=programs");
+    let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
+        fail("OUT_DIR is not set: build with cargo")
+    };
+    for program in PROGRAMS {
+        compile(program, &out);
+    }
+}
+
+fn compile(program: &str, out: &Path) {
+    let mut compile = cc::Build::new().opt_level(2).get_compiler().to_command();
+    compile.args(["-std=gnu11", "-Wall", "-Wextra", "-static", "-no-pie", "-pthread"]);
+    compile.arg(format!("programs/{program}.c")).arg("-o").arg(out.join(program));
+    match compile.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!("{compile:?} failed ({status})")),
+        Err(error) => {
+            fail(&format!("cannot run the C compiler ({error}); install one: apt-get install gcc libc6-dev"))
+        }
+    }
+}
+
+fn fail(message: &str) -> ! {
+    eprintln!("hearth-guest: {message}");
+    process::exit(1)
+}

@@ -1,0 +1,209 @@
+//! One guest with one scheduler: its script, and the figures in its output.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueEnum;
+use hearth_guest::{Guest, Kernel, Output, Shape};
+
+const LIMIT: Duration = Duration::from_secs(590);
+const LOG_LINES: usize = 20;
+
+/// An operation that `programs/bench.c` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Bench {
+    /// One byte there and back between two processes
+    Pipe,
+    /// The same on one CPU
+    PipePinned,
+    /// Two threads of one CPU that yield
+    Yield,
+    /// Wake-up of a thread on an idle CPU
+    Futex,
+    /// fork, exit and wait
+    Fork,
+}
+
+impl Bench {
+    pub const ALL: [Self; 5] = [Self::Pipe, Self::PipePinned, Self::Yield, Self::Futex, Self::Fork];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pipe => "pipe",
+            Self::PipePinned => "pipe-pinned",
+            Self::Yield => "yield",
+            Self::Futex => "futex",
+            Self::Fork => "fork",
+        }
+    }
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pipe => "pipe round trip",
+            Self::PipePinned => "pipe on one CPU",
+            Self::Yield => "yield",
+            Self::Futex => "futex wake",
+            Self::Fork => "fork+exit+wait",
+        }
+    }
+}
+
+/// The size of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpus(Shape);
+
+impl Cpus {
+    pub fn count(self) -> usize {
+        self.0.cpus()
+    }
+}
+
+pub fn shape(text: &str) -> Result<Cpus> {
+    match text {
+        "8" => Ok(Cpus(Shape::SMALL)),
+        "64" => Ok(Cpus(Shape::LARGE)),
+        _ => bail!("guests have 8 or 64 CPUs, not {text}"),
+    }
+}
+
+/// What schedules a guest.
+#[derive(Debug, Clone)]
+pub enum Scheduler {
+    /// The kernel itself.
+    Kernel { cache_aware: bool },
+    /// A program that loads a sched_ext scheduler and stays.
+    Program { name: String, path: String, arguments: String },
+}
+
+impl Scheduler {
+    pub fn hearth(path: &str, arguments: &str) -> Self {
+        let name = format!("hearth {arguments}").trim().to_owned();
+        Self::Program { name, path: path.to_owned(), arguments: format!("start {arguments}") }
+    }
+}
+
+impl FromStr for Scheduler {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, command) = text.split_once('=').context("a scheduler is NAME=COMMAND")?;
+        let (path, arguments) = command.split_once(' ').unwrap_or((command, ""));
+        if name.is_empty() || path.is_empty() {
+            bail!("a scheduler is NAME=COMMAND, not {text:?}");
+        }
+        Ok(Self::Program { name: name.to_owned(), path: path.to_owned(), arguments: arguments.to_owned() })
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel { cache_aware: false } => out.write_str("kernel"),
+            Self::Kernel { cache_aware: true } => out.write_str("kernel, cache-aware"),
+            Self::Program { name, .. } => out.write_str(name),
+        }
+    }
+}
+
+/// What one guest measured.
+#[derive(Debug)]
+pub struct Figures {
+    pub scheduler: String,
+    pub cpus: Cpus,
+    pub instructions: BTreeMap<Bench, f64>,
+    pub start: Option<Duration>,
+    pub resident_kib: Option<u64>,
+    /// Why figures are missing or not to be trusted.
+    pub trouble: Option<String>,
+}
+
+/// Never fails: what went wrong is in the figures' `trouble`.
+pub fn measure(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> Figures {
+    let mut figures = Figures {
+        scheduler: scheduler.to_string(),
+        cpus,
+        instructions: BTreeMap::new(),
+        start: None,
+        resident_kib: None,
+        trouble: None,
+    };
+    let filled = boot(cpus, scheduler, benches).and_then(|output| figures.fill(&output, scheduler, benches));
+    figures.trouble = filled.err().map(|error| format!("{error:#}"));
+    figures
+}
+
+fn boot(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> Result<Output> {
+    let mut guest = Guest::new(Kernel::Pinned).shape(cpus.0).limit(LIMIT);
+    if let Scheduler::Program { path, .. } = scheduler {
+        guest = guest.program(path, "/bin/scheduler", &[])?;
+    }
+    Ok(guest.run(&script(scheduler, benches))?)
+}
+
+fn script(scheduler: &Scheduler, benches: &[Bench]) -> String {
+    let mut script = String::new();
+    let names: Vec<&str> = benches.iter().map(|bench| bench.name()).collect();
+    let measure = format!("section bench\nfor name in {}; do bench $name; done\n", names.join(" "));
+    match scheduler {
+        Scheduler::Kernel { cache_aware } => {
+            let knob = "/sys/kernel/debug/sched/llc_balancing/enabled";
+            let _ = writeln!(script, "[ -e {knob} ] && echo {} > {knob}", u8::from(*cache_aware));
+            script += &measure;
+        }
+        Scheduler::Program { arguments, .. } => {
+            let _ = write!(
+                script,
+                "section start\nbench start /tmp/log /bin/scheduler {arguments} >/tmp/start\n\
+                 cat /tmp/start\npid=$(sed 's/start=//;s/ .*//' /tmp/start)\n\
+                 {measure}section memory\nbench memory $pid\nkill -INT $pid\n\
+                 section log\ncat /tmp/log\ndmesg | grep sched_ext\n"
+            );
+        }
+    }
+    script
+}
+
+impl Figures {
+    fn fill(&mut self, output: &Output, scheduler: &Scheduler, benches: &[Bench]) -> Result<()> {
+        let wanted = match scheduler {
+            Scheduler::Kernel { .. } => "disabled",
+            Scheduler::Program { .. } => {
+                self.fill_start(output)?;
+                "enabled"
+            }
+        };
+        let section = output.section("bench")?;
+        for bench in benches {
+            let record = section.record("bench", bench.name())?;
+            if record.text("state") != Some(wanted) {
+                bail!("the scheduler was thrown out during {}:\n{}", bench.name(), log(output));
+            }
+            self.instructions.insert(*bench, record.get("instructions_per_op")?);
+        }
+        if let Some(line) = output.kernel_trouble().first() {
+            bail!("the kernel complained: {line}");
+        }
+        Ok(())
+    }
+
+    fn fill_start(&mut self, output: &Output) -> Result<()> {
+        let records = output.section("start")?.records();
+        let start = records.first().context("no word of how the scheduler started")?;
+        if start.text("start") == Some("failed") {
+            return Err(anyhow!("it did not start:\n{}", log(output)));
+        }
+        self.start = Some(Duration::from_micros(start.get("after_us")?));
+        let memory = output.section("memory")?.records();
+        let memory = memory.first().with_context(|| format!("it was gone at the end:\n{}", log(output)))?;
+        self.resident_kib = Some(memory.get("resident_kib")?);
+        Ok(())
+    }
+}
+
+fn log(output: &Output) -> String {
+    let lines = output.section("log").map(|section| section.lines.as_slice()).unwrap_or_default();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}

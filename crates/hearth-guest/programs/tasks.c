@@ -1,0 +1,5 @@
+#include "common.h"
+int main(void)
+{
+	return 0;
+}

@@ -1,0 +1,250 @@
+//! A guest's description, and how QEMU is told of it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::boot::{self, Boot};
+use crate::{GuestError, Output, image, install, libraries};
+
+/// How far a deterministic guest's clock moves with each instruction.
+pub const NS_PER_INSTRUCTION: u64 = 1 << ICOUNT_SHIFT;
+const ICOUNT_SHIFT: u32 = 3;
+
+/// Without this, self-tests of the kernel run beside the script; with `damon_stat`, a monitor does.
+const QUIET_KERNEL: &str = "cryptomgr.notests damon_stat.enabled=N";
+
+/// Which kernel boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// The one that figures are measured with.
+    Pinned,
+    /// An older one.
+    Second,
+    /// The oldest release that Hearth supports.
+    Floor,
+}
+
+/// How the guest's CPUs run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// In turns, on a clock that counts instructions: the same bytes every time.
+    Deterministic,
+    /// At once, each on a thread of its own.
+    Concurrent,
+}
+
+/// The guest's CPUs: `nodes * caches_per_node * cores_per_cache * threads_per_core`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Memory nodes.
+    pub nodes: usize,
+    /// Last-level caches of a node.
+    pub caches_per_node: usize,
+    /// Cores that share a last-level cache.
+    pub cores_per_cache: usize,
+    /// Hardware threads of a core.
+    pub threads_per_core: usize,
+}
+
+impl Shape {
+    /// 2 nodes of 2 last-level caches of 2 CPUs.
+    pub const SMALL: Self = Self { nodes: 2, caches_per_node: 2, cores_per_cache: 2, threads_per_core: 1 };
+    /// 64 CPUs: 2 nodes of 4 last-level caches of 8 CPUs.
+    pub const LARGE: Self = Self { nodes: 2, caches_per_node: 4, cores_per_cache: 8, threads_per_core: 1 };
+
+    /// Number of CPUs.
+    pub fn cpus(self) -> usize {
+        self.nodes * self.caches_per_node * self.cores_per_cache * self.threads_per_core
+    }
+
+    fn check(self) -> Result<(), GuestError> {
+        if !(1..=128).contains(&self.cpus()) {
+            return Err(GuestError::Shape(format!("a guest has 1 to 128 CPUs, not {}", self.cpus())));
+        }
+        Ok(())
+    }
+
+    /// One socket a last-level cache: under software emulation nothing else makes a cache domain.
+    fn tell(self, qemu: &mut Command, memory_mib: usize) {
+        let sockets = self.nodes * self.caches_per_node;
+        qemu.arg("-smp").arg(format!(
+            "{},sockets={sockets},cores={},threads={}",
+            self.cpus(),
+            self.cores_per_cache,
+            self.threads_per_core
+        ));
+        let per_node = self.cpus() / self.nodes;
+        for node in 0..self.nodes {
+            let size = memory_mib / self.nodes;
+            let (first, last) = (node * per_node, (node + 1) * per_node - 1);
+            qemu.arg("-object").arg(format!("memory-backend-ram,id=memory{node},size={size}M"));
+            qemu.arg("-numa").arg(format!("node,nodeid={node},cpus={first}-{last},memdev=memory{node}"));
+        }
+        for (from, to) in (0..self.nodes).flat_map(|from| (from + 1..self.nodes).map(move |to| (from, to))) {
+            qemu.arg("-numa").arg(format!("dist,src={from},dst={to},val=32"));
+        }
+    }
+}
+
+/// A guest to boot: a builder, ended by [`Guest::run`].
+#[derive(Debug, Clone)]
+pub struct Guest {
+    kernel: Kernel,
+    shape: Shape,
+    mode: Mode,
+    memory_mib: usize,
+    kernel_arguments: String,
+    files: BTreeMap<PathBuf, PathBuf>,
+    limit: Duration,
+}
+
+impl Guest {
+    /// A deterministic guest of 8 CPUs with 2 GiB, for at most 4 minutes.
+    pub fn new(kernel: Kernel) -> Self {
+        Self {
+            kernel,
+            shape: Shape::SMALL,
+            mode: Mode::Deterministic,
+            memory_mib: 2048,
+            kernel_arguments: String::new(),
+            files: BTreeMap::new(),
+            limit: Duration::from_secs(240),
+        }
+    }
+
+    /// Its CPUs.
+    #[must_use]
+    pub fn shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// How its CPUs run.
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Its memory, spread over its nodes.
+    #[must_use]
+    pub fn memory_mib(mut self, memory_mib: usize) -> Self {
+        self.memory_mib = memory_mib;
+        self
+    }
+
+    /// More of the kernel's command line.
+    #[must_use]
+    pub fn kernel_arguments(mut self, arguments: &str) -> Self {
+        self.kernel_arguments = format!("{} {arguments}", self.kernel_arguments);
+        self
+    }
+
+    /// Puts a file of the host into the guest, where it may be executed.
+    #[must_use]
+    pub fn file(mut self, host: impl AsRef<Path>, guest: impl AsRef<Path>) -> Self {
+        self.files.insert(guest.as_ref().to_owned(), host.as_ref().to_owned());
+        self
+    }
+
+    /// Puts a program into the guest with the shared libraries that it needs, which are looked for
+    /// in `folders` first.
+    pub fn program(
+        mut self,
+        host: impl AsRef<Path>,
+        guest: impl AsRef<Path>,
+        folders: &[PathBuf],
+    ) -> Result<Self, GuestError> {
+        for library in libraries::of(host.as_ref(), folders)? {
+            let name = library.file_name().unwrap_or_default().to_owned();
+            let is_linker = name.to_string_lossy().starts_with("ld-linux");
+            let folder = if is_linker { "/lib64" } else { "/lib/x86_64-linux-gnu" };
+            self = self.file(&library, Path::new(folder).join(name));
+        }
+        Ok(self.file(host, guest))
+    }
+
+    /// When the guest is killed, in time of the host.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Boots the guest, runs a shell script in it, and shuts it down. In the script,
+    /// `section NAME` starts a section of the output.
+    pub fn run(&self, script: &str) -> Result<Output, GuestError> {
+        self.shape.check()?;
+        let kernel = install::kernel_image(self.kernel);
+        if !kernel.is_file() {
+            let message = format!("{} is missing: run tools/install-guest", kernel.display());
+            return Err(GuestError::NotInstalled(message));
+        }
+        let boot = Boot::new()?;
+        image::write(&boot.initrd(), script, &self.files)?;
+        let mut qemu = boot::qemu_within(self.limit);
+        self.tell(&mut qemu, &kernel, &boot);
+        boot.run(qemu, self.limit)
+    }
+
+    fn tell(&self, qemu: &mut Command, kernel: &Path, boot: &Boot) {
+        qemu.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"]);
+        qemu.args(["-cpu", self.cpu_model(), "-m"]).arg(format!("{}M", self.memory_mib));
+        self.shape.tell(qemu, self.memory_mib);
+        qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
+        let clock = if self.mode == Mode::Deterministic { "tsc=reliable" } else { "" };
+        qemu.arg("-append").arg(format!(
+            "console=ttyS0 panic=-1 quiet nokaslr {QUIET_KERNEL} {clock}{}",
+            self.kernel_arguments
+        ));
+        qemu.arg("-serial").arg(format!("file:{}", boot.console().display()));
+        qemu.arg("-serial").arg(format!("file:{}", boot.results().display()));
+        match self.mode {
+            Mode::Deterministic => {
+                qemu.args(["-accel", "tcg,thread=single", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
+                qemu.arg("-icount").arg(format!("shift={ICOUNT_SHIFT},sleep=off"));
+            }
+            Mode::Concurrent => {
+                qemu.args(["-accel", "tcg,thread=multi"]);
+            }
+        }
+    }
+
+    /// Hardware threads are told of only where the vendor has them.
+    fn cpu_model(&self) -> &'static str {
+        if self.shape.threads_per_core > 1 { "max,vendor=GenuineIntel" } else { "max" }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(guest: &Guest) -> String {
+        let mut qemu = Command::new("qemu");
+        guest.tell(&mut qemu, Path::new("vmlinuz"), &Boot::new().unwrap());
+        qemu.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_last_level_cache_is_a_socket() {
+        let text = told(&Guest::new(Kernel::Pinned));
+        assert!(text.contains("-smp 8,sockets=4,cores=2,threads=1"), "{text}");
+        assert!(text.contains("node,nodeid=1,cpus=4-7,memdev=memory1"), "{text}");
+        assert!(text.contains("dist,src=0,dst=1,val=32"), "{text}");
+    }
+
+    #[test]
+    fn only_a_deterministic_guest_counts_instructions() {
+        assert!(told(&Guest::new(Kernel::Pinned)).contains("-icount shift=3"));
+        assert!(!told(&Guest::new(Kernel::Pinned).mode(Mode::Concurrent)).contains("-icount"));
+    }
+
+    #[test]
+    fn a_shape_without_cpus_is_refused() {
+        let shape = Shape { nodes: 0, ..Shape::SMALL };
+        assert!(matches!(Guest::new(Kernel::Pinned).shape(shape).run(""), Err(GuestError::Shape(_))));
+    }
+}

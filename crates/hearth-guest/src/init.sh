@@ -1,0 +1,25 @@
+#!/bin/busybox sh
+# The guest's first process: runs /script with its output on the second serial port, then says how
+# it ended and what the kernel had to say.
+/bin/busybox --install -s /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t tmpfs none /tmp
+mount -t bpf none /sys/fs/bpf
+mount -t debugfs none /sys/kernel/debug
+mount -t cgroup2 none /sys/fs/cgroup
+stty -F /dev/ttyS1 raw -echo
+exec >/dev/ttyS1 2>&1
+cd /tmp
+sh -c '
+section() {
+	echo "@@section $*"
+}
+. /script
+'
+echo "@@status $?"
+echo "@@kernel-log"
+dmesg -r
+echo "@@end"
+poweroff -f

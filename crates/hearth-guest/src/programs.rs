@@ -1,0 +1,17 @@
+//! The programs of `programs/`, compiled for the guest. Every guest has them in `/bin`.
+
+use std::path::{Path, PathBuf};
+
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("OUT_DIR")).join(name)
+}
+
+/// What scheduling costs, in instructions: `programs/bench.c`.
+pub fn bench() -> PathBuf {
+    program("bench")
+}
+
+/// Small programs whose scheduling is known: `programs/tasks.c`.
+pub fn tasks() -> PathBuf {
+    program("tasks")
+}
