@@ -335,15 +335,15 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "calib"))
 		bench_calib(count > 0 ? count : 500);
 	else if (!strcmp(what, "pipe"))
-		bench_pipe(what, count > 0 ? count : 20000, 0);
+		bench_pipe(what, count > 0 ? count : 5000, 0);
 	else if (!strcmp(what, "pipe-pinned"))
-		bench_pipe(what, count > 0 ? count : 20000, 1);
+		bench_pipe(what, count > 0 ? count : 5000, 1);
 	else if (!strcmp(what, "yield"))
-		bench_yield(count > 0 ? count : 20000);
+		bench_yield(count > 0 ? count : 5000);
 	else if (!strcmp(what, "futex"))
-		bench_futex(count > 0 ? count : 3000);
+		bench_futex(count > 0 ? count : 1500);
 	else if (!strcmp(what, "fork"))
-		bench_fork(count > 0 ? count : 2000);
+		bench_fork(count > 0 ? count : 500);
 	else if (!strcmp(what, "start") && argc > 3)
 		return start_scheduler(argv[2], argv + 3);
 	else if (!strcmp(what, "memory") && argc > 2)

@@ -22,8 +22,10 @@ pub enum Kernel {
     Pinned,
     /// An older one.
     Second,
-    /// The oldest release that Hearth supports.
+    /// The oldest one with sched_ext.
     Floor,
+    /// One without sched_ext.
+    Plain,
 }
 
 /// How the guest's CPUs run.

@@ -20,6 +20,7 @@ pub(crate) fn kernel_image(kernel: Kernel) -> PathBuf {
         Kernel::Pinned => "vmlinuz-pinned",
         Kernel::Second => "vmlinuz-second",
         Kernel::Floor => "vmlinuz-floor",
+        Kernel::Plain => "vmlinuz-plain",
     })
 }
 
