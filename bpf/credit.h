@@ -59,10 +59,9 @@ static __always_inline s64 rank(u64 usage, u64 credit)
 	return (s64)(usage - credit);
 }
 
-static __always_inline s64 rank_of_task(struct task_struct *p, struct task_ctx *tc, s32 cpu,
-					u64 away)
+verified_alone s64 rank_of_task(struct task_ctx *tc __arg_nonnull, s32 pid, s32 cpu, u64 away)
 {
-	return rank(usage_of(tc), credit_of_task(tc, p->pid, cpu, away));
+	return rank(usage_of(tc), credit_of_task(tc, pid, cpu, away));
 }
 
 #endif

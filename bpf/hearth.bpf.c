@@ -76,7 +76,8 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 	s64 running = cpu_ctx(cpu)->running_rank;
 	u64 away = scx_bpf_now() - tc->stopped_at;
 
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || rank_of_task(p, tc, cpu, away) >= running)
+	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+	    rank_of_task(tc, p->pid, cpu, away) >= running)
 		return;
 	stats_of(cpu)->preempted++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
@@ -114,67 +115,60 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- What a CPU runs next ---- */
 
-/* No task, the task that just ran, the head of a queue, or one found by a scan. */
-enum source { SOURCE_NONE, SOURCE_KEPT, SOURCE_HEAD, SOURCE_SCAN };
-
-struct choice {
-	enum source source;
-	s64 rank;
-	s32 queue;
-	s32 pid;
-};
-
-static __always_inline void consider(struct choice *best, enum source source, s64 rank, s32 queue)
+/* Of the queue's head on this CPU; the queue has a head. */
+verified_alone s64 rank_of_head(s32 queue, s32 cpu)
 {
-	/* Among equals what has waited goes before what has just run. */
-	if (best->source == SOURCE_NONE || rank < best->rank ||
-	    (rank == best->rank && best->source == SOURCE_KEPT)) {
-		best->source = source;
-		best->rank = rank;
-		best->queue = queue;
-	}
+	return rank(head_usage(queue), credit_of_queue(queue, cpu));
 }
 
-static void consider_queue(struct choice *best, s32 queue, s32 cpu)
+/* The queue whose head ranks first here, this CPU's own aside: the first of each
+ * domain, for all queues of a domain but the own one grant the same credit. */
+verified_alone int best_elsewhere(s32 cpu)
 {
-	u64 usage = head_usage(queue);
-
-	if (usage != NO_USAGE)
-		consider(best, SOURCE_HEAD, rank(usage, credit_of_queue(queue, cpu)), queue);
-}
-
-/* The first of each domain: all queues there but the own one grant the same credit. */
-static void consider_domains(struct choice *best, s32 cpu)
-{
+	s32 best = NO_CPU;
+	s64 best_rank = 0;
 	u32 domain;
 
 	bpf_for(domain, 0, topology.nr_domains) {
 		s32 first = domain_ctx(domain)->first;
+		s64 rank;
 
-		if (first >= 0 && first != cpu)
-			consider_queue(best, first, cpu);
+		if (first < 0 || first == cpu)
+			continue;
+		rank = rank_of_head(first, cpu);
+		if (best < 0 || rank < best_rank) {
+			best = first;
+			best_rank = rank;
+		}
 	}
+	return best;
 }
 
-/* complex: the credit of each task of the own queue is its own. */
-static void consider_each(struct choice *best, s32 cpu)
+/* complex: the credit of each task of the own queue is its own. The one that ranks
+ * first, by its pid; its rank is left in found_rank. */
+verified_alone int best_of_own(s32 cpu)
 {
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 	u64 now = scx_bpf_now();
+	s32 best = NO_PID;
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct task_ctx *tc = task_ctx(p);
-		struct choice before = *best;
+		s64 rank;
 
 		if (!tc)
 			continue;
-		consider(best, SOURCE_SCAN, rank_of_task(p, tc, cpu, now - tc->stopped_at), cpu);
-		if (best->rank != before.rank || best->source != before.source)
-			best->pid = p->pid;
+		rank = rank_of_task(tc, p->pid, cpu, now - tc->stopped_at);
+		if (best == NO_PID || rank < cc->found_rank) {
+			best = p->pid;
+			cc->found_rank = rank;
+		}
 	}
+	return best;
 }
 
-static bool take_pid(s32 cpu, s32 pid)
+verified_alone int take_pid(s32 cpu, s32 pid)
 {
 	struct task_struct *p;
 
@@ -185,48 +179,42 @@ static bool take_pid(s32 cpu, s32 pid)
 	return false;
 }
 
-static __always_inline void count_source(s32 queue, s32 cpu)
+static __always_inline bool take(s32 queue, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 
+	if (!scx_bpf_dsq_move_to_local(queue))
+		return false;
 	if (queue == cpu)
 		st->own++;
 	else if (domain_of(queue) == domain_of(cpu))
 		st->domain++;
 	else
 		st->foreign++;
-}
-
-static bool take(struct choice *choice, s32 cpu)
-{
-	if (choice->source == SOURCE_SCAN ? !take_pid(cpu, choice->pid)
-					  : !scx_bpf_dsq_move_to_local(choice->queue))
-		return false;
-	count_source(choice->queue, cpu);
 	return true;
 }
 
-static bool take_from_domain(u32 domain, s32 cpu)
+verified_alone int take_from_domain(u32 domain, s32 cpu)
 {
 	u32 i;
 
-	bpf_for(i, first_member(domain), first_member(domain + 1)) {
+	bpf_for(i, first_member(domain), end_of_members(domain)) {
 		s32 queue = member(i);
 
-		if (cpu_ctx(queue)->waiting > 0 && scx_bpf_dsq_move_to_local(queue)) {
-			count_source(queue, cpu);
+		if (cpu_ctx(queue)->waiting > 0 && take(queue, cpu))
 			return true;
-		}
 	}
 	return false;
 }
 
-/* The first choice is gone, or may not run here: anything that may, near ones first. */
-static bool take_anything(s32 cpu)
+/* What seemed first is gone, or may not run here: anything that may, near ones first. */
+verified_alone int take_anything(s32 cpu)
 {
 	u32 own = domain_of(cpu);
 	u32 domain;
 
+	if (is_attached())
+		return take(cpu, cpu);
 	if (domain_ctx(own)->waiting > 0 && take_from_domain(own, cpu))
 		return true;
 	bpf_for(domain, 0, topology.nr_domains) {
@@ -237,29 +225,53 @@ static bool take_anything(s32 cpu)
 	return false;
 }
 
+/* What waits and ranks first here, unless the task that just ran ranks before it.
+ * Among equals what has waited goes before what has just run, and the own queue
+ * before others. */
+static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
+{
+	s32 elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
+	s32 pid = is_complex() ? best_of_own(cpu) : NO_PID;
+	bool own = is_complex() ? pid != NO_PID : cpu_ctx(cpu)->head != NO_USAGE;
+	s64 best_rank = 0;
+	s32 queue = NO_CPU;
+
+	if (own) {
+		queue = cpu;
+		best_rank = is_complex() ? cpu_ctx(cpu)->found_rank : rank_of_head(cpu, cpu);
+	}
+	if (elsewhere >= 0) {
+		s64 rank = rank_of_head(elsewhere, cpu);
+
+		if (!own || rank < best_rank) {
+			queue = elsewhere;
+			best_rank = rank;
+		}
+	}
+	if (may_keep && (queue < 0 || kept_rank < best_rank))
+		return false;
+	if (is_complex() && queue == cpu && take_pid(cpu, pid)) {
+		stats_of(cpu)->own++;
+		return true;
+	}
+	return (queue >= 0 && take(queue, cpu)) || take_anything(cpu);
+}
+
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct choice best = {.source = SOURCE_NONE};
 	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
+	s64 kept_rank = 0;
 
 	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
 		return;
-	queue_renew(cpu);
-	if (runnable)
+	if (cpu_ctx(cpu)->queue_epoch != epoch)
+		queue_renew(cpu);
+	if (runnable) {
 		usage_update(tc, scx_bpf_now());
-	if (runnable && !tc->yielded)
-		consider(&best, SOURCE_KEPT, rank_of_task(prev, tc, cpu, 0), cpu);
-	if (is_complex())
-		consider_each(&best, cpu);
-	else
-		consider_queue(&best, cpu, cpu);
-	if (!is_attached())
-		consider_domains(&best, cpu);
-	if (best.source >= SOURCE_HEAD && take(&best, cpu))
-		return;
-	if (best.source != SOURCE_KEPT &&
-	    (is_attached() ? scx_bpf_dsq_move_to_local(cpu) : take_anything(cpu)))
+		kept_rank = rank_of_task(tc, prev->pid, cpu, 0);
+	}
+	if (take_best(cpu, runnable && !tc->yielded, kept_rank))
 		return;
 	if (!runnable) {
 		stats_of(cpu)->idle++;
@@ -268,7 +280,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	stats_of(cpu)->kept++;
 	tc->yielded = false;
 	task_set_slice(prev, slice());
-	cpu_ctx(cpu)->running_rank = rank_of_task(prev, tc, cpu, 0);
+	cpu_ctx(cpu)->running_rank = kept_rank;
 }
 
 /* ---- A task runs ---- */
@@ -285,7 +297,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	usage_start(tc, scx_bpf_now());
 	tc->last_cpu = cpu;
 	cpu_ctx(cpu)->last_pid = p->pid;
-	cpu_ctx(cpu)->running_rank = rank_of_task(p, tc, cpu, 0);
+	cpu_ctx(cpu)->running_rank = rank_of_task(tc, p->pid, cpu, 0);
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -296,7 +308,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	if (!tc)
 		return;
 	usage_tick(tc, scx_bpf_now());
-	cpu_ctx(cpu)->running_rank = rank_of_task(p, tc, cpu, 0);
+	cpu_ctx(cpu)->running_rank = rank_of_task(tc, p->pid, cpu, 0);
 }
 
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)

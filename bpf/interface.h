@@ -45,7 +45,7 @@ struct hearth_policy {
 };
 
 /* The machine. Domains are sets of CPUs with one last-level cache; those of domain
- * d are member[first[d]] up to, and without, member[first[d + 1]]. */
+ * d are member[first[d]] up to, and without, member[end[d]]. */
 struct hearth_topology {
 	/* One more than the greatest number of a CPU. */
 	u32 nr_cpus;
@@ -53,7 +53,8 @@ struct hearth_topology {
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
 	u32 member[HEARTH_MAX_CPUS];
-	u32 first[HEARTH_MAX_CPUS + 2];
+	u32 first[HEARTH_MAX_CPUS];
+	u32 end[HEARTH_MAX_CPUS];
 };
 
 /* Where the next task came from, counted per CPU at each dispatch. */
@@ -81,7 +82,7 @@ struct hearth_exit {
 };
 
 _Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
-_Static_assert(sizeof(struct hearth_topology) == 16 * (HEARTH_MAX_CPUS + 1), "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_topology) == 8 + 20 * HEARTH_MAX_CPUS, "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
 
 #endif

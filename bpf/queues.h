@@ -38,13 +38,13 @@ static __always_inline void head_set(s32 cpu, u64 usage)
 }
 
 /* Looks for the first of a domain's heads. */
-static void domain_refresh(u32 domain)
+verified_alone int domain_refresh(u32 domain)
 {
 	u64 best = NO_USAGE;
 	s32 first = NO_CPU;
 	u32 i;
 
-	bpf_for(i, first_member(domain), first_member(domain + 1)) {
+	bpf_for(i, first_member(domain), end_of_members(domain)) {
 		s32 cpu = member(i);
 		u64 usage = head_usage(cpu);
 
@@ -54,6 +54,7 @@ static void domain_refresh(u32 domain)
 		}
 	}
 	domain_ctx(domain)->first = first;
+	return 0;
 }
 
 /* The usage of a queue's first task, from the queue itself. */
@@ -70,7 +71,7 @@ static u64 head_look(s32 cpu)
 }
 
 /* The head of a queue may have changed. */
-static void head_refresh(s32 cpu)
+verified_alone int head_refresh(s32 cpu)
 {
 	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
 
@@ -79,6 +80,7 @@ static void head_refresh(s32 cpu)
 		domain->first = NO_CPU;
 	else if (domain->first == cpu || domain->first < 0)
 		domain_refresh(domain_of(cpu));
+	return 0;
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
@@ -113,14 +115,11 @@ static __always_inline void queue_insert(struct task_struct *p, struct task_ctx 
 }
 
 /* Puts a queue in order anew after a decay. */
-static void queue_renew(s32 cpu)
+verified_alone int queue_renew(s32 cpu)
 {
-	struct cpu_ctx *cc = cpu_ctx(cpu);
 	struct task_struct *p;
 
-	if (cc->queue_epoch == epoch)
-		return;
-	cc->queue_epoch = epoch;
+	cpu_ctx(cpu)->queue_epoch = epoch;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
 		struct task_ctx *tc = task_ctx(p);
 
@@ -129,7 +128,7 @@ static void queue_renew(s32 cpu)
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, usage_of(tc));
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0);
 	}
-	head_refresh(cpu);
+	return head_refresh(cpu);
 }
 
 #endif

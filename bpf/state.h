@@ -9,6 +9,7 @@
 /* Of a queue without a task. */
 #define NO_USAGE (~0ull)
 #define NO_CPU (-1)
+#define NO_PID (-1)
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
@@ -40,6 +41,8 @@ struct cpu_ctx {
 	s64 waiting;
 	/* Of the task that runs here. */
 	s64 running_rank;
+	/* complex: of the task that best_of_own found. */
+	s64 found_rank;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;
 };
@@ -81,10 +84,15 @@ static __always_inline u32 node_of(s32 cpu)
 	return topology.node_of[cpu & (HEARTH_MAX_CPUS - 1)];
 }
 
-/* See struct hearth_topology. */
+/* The members of a domain: from and up to. */
 static __always_inline u32 first_member(u32 domain)
 {
-	return topology.first[domain <= HEARTH_MAX_CPUS ? domain : HEARTH_MAX_CPUS];
+	return topology.first[domain & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline u32 end_of_members(u32 domain)
+{
+	return topology.end[domain & (HEARTH_MAX_CPUS - 1)];
 }
 
 static __always_inline s32 member(u32 i)

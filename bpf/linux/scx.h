@@ -19,6 +19,9 @@
  * verifier drops what the policy does not use. */
 #define host_constant const volatile
 
+/* A function that the verifier looks at once, by itself, and not again at each call. */
+#define verified_alone __noinline
+
 #define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
 

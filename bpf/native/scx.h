@@ -11,6 +11,9 @@
 /* Set by the host that loads this object. */
 #define host_constant volatile
 
+#define verified_alone static
+#define __arg_nonnull
+
 #define BPF_STRUCT_OPS(name, args...) name(args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)
 

@@ -49,13 +49,15 @@ pub enum Error {
     },
     /// The kernel refuses the program.
     #[error(
-        "the kernel refuses the scheduler ({step}): {source}; `hearth doctor` says what this kernel can do"
+        "the kernel refuses the scheduler ({step}): {source}; `hearth doctor` says what this kernel can do{log}"
     )]
     Refused {
         /// open, load or attach.
         step: &'static str,
         /// What libbpf says.
         source: libbpf_rs::Error,
+        /// The last of what libbpf and the verifier printed, after a line break.
+        log: String,
     },
     /// A file of the host.
     #[error("{}: {source}", path.display())]
@@ -73,8 +75,10 @@ pub enum Error {
 impl Error {
     pub(crate) fn refused(step: &'static str, source: libbpf_rs::Error) -> Self {
         match source.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Self::NoPrivilege,
-            _ => Self::Refused { step, source },
+            libbpf_rs::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
+                Self::NoPrivilege
+            }
+            _ => Self::Refused { step, source, log: crate::log::last_lines() },
         }
     }
 

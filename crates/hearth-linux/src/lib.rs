@@ -7,6 +7,7 @@
 pub mod daemon;
 mod error;
 pub mod kernel;
+mod log;
 pub mod scheduler;
 mod shape;
 

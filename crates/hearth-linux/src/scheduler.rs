@@ -1,6 +1,6 @@
 //! The scheduler in the kernel: loaded, watched, let go.
 
-use crate::{Error, kernel, shape};
+use crate::{Error, kernel, log, shape};
 use bpf::HearthSkelBuilder;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
@@ -94,7 +94,7 @@ impl Scheduler {
         let refused = |step| move |source| Error::refused(step, source);
         // Lives as long as the process: the skeleton borrows from it.
         let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
-        libbpf_rs::set_print(None);
+        log::keep();
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.policy = shape::policy(policy, kernel::tick_ns());

@@ -69,8 +69,8 @@ pub(crate) fn topology(host: &HostTopology) -> Result<types::hearth_topology, Er
             shape.member[next] = cpu as u32;
             next += 1;
         }
+        shape.end[index] = next as u32;
     }
-    shape.first[domains.len()..].fill(next as u32);
     for node in &host.nodes {
         node.cpus.iter().for_each(|&cpu| shape.node_of[cpu] = node.id as u32);
     }
@@ -111,7 +111,7 @@ mod tests {
         let shape = topology(&host).unwrap();
         assert_eq!((shape.nr_cpus, shape.nr_domains), (6, 2));
         assert_eq!(shape.member[..4], [0, 1, 4, 5]);
-        assert_eq!(shape.first[..4], [0, 2, 4, 4]);
+        assert_eq!((&shape.first[..2], &shape.end[..2]), (&[0, 2][..], &[2, 4][..]));
         assert_eq!((shape.domain_of[5], shape.node_of[5]), (1, 2));
     }
 

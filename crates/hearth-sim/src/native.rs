@@ -128,10 +128,11 @@ struct NativeTopology {
     domain_of: [u32; MAX_CPUS],
     node_of: [u32; MAX_CPUS],
     member: [u32; MAX_CPUS],
-    first: [u32; MAX_CPUS + 2],
+    first: [u32; MAX_CPUS],
+    end: [u32; MAX_CPUS],
 }
 
-const _: () = assert!(size_of::<NativeTopology>() == 16 * (MAX_CPUS + 1));
+const _: () = assert!(size_of::<NativeTopology>() == 8 + 20 * MAX_CPUS);
 
 /// `struct hearth_stats`: what the dispatches of one CPU led to.
 #[repr(C)]
@@ -372,7 +373,8 @@ fn native_topology(machine: &Machine) -> NativeTopology {
         domain_of: [0; MAX_CPUS],
         node_of: [0; MAX_CPUS],
         member: [0; MAX_CPUS],
-        first: [cpus as u32; MAX_CPUS + 2],
+        first: [0; MAX_CPUS],
+        end: [0; MAX_CPUS],
     };
     for cpu in 0..cpus {
         topology.domain_of[cpu] = (cpu / per_domain) as u32;
@@ -381,6 +383,7 @@ fn native_topology(machine: &Machine) -> NativeTopology {
     }
     for domain in 0..cpus.div_ceil(per_domain) {
         topology.first[domain] = (domain * per_domain) as u32;
+        topology.end[domain] = ((domain + 1) * per_domain).min(cpus) as u32;
     }
     topology
 }

@@ -49,19 +49,23 @@ pub fn run(job: &Job, stop: &AtomicBool, mut started: impl FnMut(&Status)) -> Re
     let folder = run_folder();
     let _held = lock::hold(&folder)?;
     let until = job.duration.map(|duration| Instant::now() + duration);
-    let mut control = control::Control::listen(&folder)?;
-    let mut begun = false;
+    let mut control = None;
     loop {
         let host = host::read(Path::new("/"))?;
         let scheduler = Scheduler::start(&job.policy, &host, job.options)?;
         give_memory_back();
         let since = Instant::now();
-        if !begun {
-            started(&control::status(&scheduler, job, since));
-            begun = true;
-        }
+        // Whoever reaches the socket finds the scheduler on.
+        let listener = match &mut control {
+            Some(listener) => listener,
+            none => {
+                let listener = none.insert(control::Control::listen(&folder)?);
+                started(&control::status(&scheduler, job, since));
+                listener
+            }
+        };
         let exit = loop {
-            control.serve(LOOK_INTERVAL, || control::status(&scheduler, job, since))?;
+            listener.serve(LOOK_INTERVAL, || control::status(&scheduler, job, since))?;
             if let Some(exit) = scheduler.exit() {
                 break exit;
             }
