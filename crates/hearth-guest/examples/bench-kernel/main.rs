@@ -23,7 +23,7 @@ struct Options {
     /// Only these operations
     #[arg(long, value_delimiter = ',', value_enum)]
     only: Vec<Bench>,
-    /// A static Hearth binary, measured as `PATH start`
+    /// A static Hearth binary, measured as `PATH start --foreground`
     #[arg(long, env = "HEARTH_STATIC", hide_env_values = true)]
     hearth: Option<String>,
     /// Arguments of Hearth's start, such as "--policy light"; may be given again for another row
