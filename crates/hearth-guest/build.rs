@@ -3,22 +3,25 @@
 use std::path::{Path, PathBuf};
 use std::{env, process};
 
-const PROGRAMS: [&str; 2] = ["bench", "tasks"];
+const PROGRAMS: [(&str, &[&str]); 2] = [
+    ("bench", &["bench.c"]),
+    ("tasks", &["tasks/main.c", "tasks/spin.c", "tasks/waiting.c", "tasks/ends.c", "tasks/pressure.c"]),
+];
 
 fn main() {
     println!("cargo::rerun-if-changed=programs");
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
         fail("OUT_DIR is not set: build with cargo")
     };
-    for program in PROGRAMS {
-        compile(program, &out);
+    for (program, sources) in PROGRAMS {
+        compile(program, sources, &out);
     }
 }
 
-fn compile(program: &str, out: &Path) {
+fn compile(program: &str, sources: &[&str], out: &Path) {
     let mut compile = cc::Build::new().opt_level(2).get_compiler().to_command();
     compile.args(["-std=gnu11", "-Wall", "-Wextra", "-static", "-no-pie", "-pthread"]);
-    compile.arg(format!("programs/{program}.c")).arg("-o").arg(out.join(program));
+    compile.args(sources.iter().map(|source| format!("programs/{source}"))).arg("-o").arg(out.join(program));
     match compile.status() {
         Ok(status) if status.success() => {}
         Ok(status) => fail(&format!("{compile:?} failed ({status})")),

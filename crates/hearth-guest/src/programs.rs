@@ -11,7 +11,7 @@ pub fn bench() -> PathBuf {
     program("bench")
 }
 
-/// Small programs whose scheduling is known: `programs/tasks.c`.
+/// Small programs whose scheduling is known: `programs/tasks/main.c`.
 pub fn tasks() -> PathBuf {
     program("tasks")
 }

@@ -1,5 +1,0 @@
-#include "common.h"
-int main(void)
-{
-	return 0;
-}
