@@ -41,30 +41,43 @@ static struct {
 	struct spinner spinners[MAX_TASKS];
 } * state;
 
-static void note(struct spinner *self, int me, int cpu, uint64_t now)
+/* Whether nobody else ran here since this spinner's last look; then *now is a time in its stretch.
+ */
+static bool still_here(int me, int cpu, uint64_t start, uint64_t *now)
+{
+	if (atomic_load(&state->last_on[cpu]) != me + 1)
+		return false;
+	*now = now_ns() - start;
+	return atomic_load(&state->last_on[cpu]) == me + 1;
+}
+
+static uint64_t look(struct spinner *self, int me, uint64_t start)
 {
 	struct stretch *last = NULL;
+	uint64_t now, wait_ns;
+	int cpu = sched_getcpu();
 
 	if (self->nr_stretches)
 		last = &self->stretches[self->nr_stretches - 1];
-	if (last && last->cpu == cpu && atomic_load(&state->last_on[cpu]) == me + 1) {
+	if (last && last->cpu == cpu && still_here(me, cpu, start, &now)) {
 		last->end_ns = now;
-		return;
+		return now;
 	}
-	if (last && last->cpu != cpu)
-		self->moves++;
-	if (now - (last ? last->end_ns : 0) > self->longest_wait_ns)
-		self->longest_wait_ns = now - (last ? last->end_ns : 0);
 	atomic_store(&state->last_on[cpu], me + 1);
+	now = now_ns() - start;
+	wait_ns = now - (last ? last->end_ns : 0);
+	self->moves += last && last->cpu != cpu;
+	self->longest_wait_ns = wait_ns > self->longest_wait_ns ? wait_ns : self->longest_wait_ns;
 	if (self->nr_stretches < MAX_STRETCHES)
 		self->stretches[self->nr_stretches++] =
 			(struct stretch){.start_ns = now, .end_ns = now, .task = me, .cpu = cpu};
+	return now;
 }
 
 static void spin_until_end(int me, uint64_t length_ns)
 {
 	struct spinner *self = &state->spinners[me];
-	uint64_t start, cpu_before, now;
+	uint64_t start, cpu_before;
 
 	if (setpriority(PRIO_PROCESS, 0, self->nice))
 		die("setpriority");
@@ -74,11 +87,9 @@ static void spin_until_end(int me, uint64_t length_ns)
 	while (now_ns() < start)
 		;
 	cpu_before = cpu_time_ns();
-	do {
+	do
 		spin(ROUNDS_BETWEEN_LOOKS);
-		now = now_ns() - start;
-		note(self, me, sched_getcpu(), now);
-	} while (now < length_ns);
+	while (look(self, me, start) < length_ns);
 	self->cpu_ns = cpu_time_ns() - cpu_before;
 }
 
