@@ -8,7 +8,8 @@
  *   spin meanwhile.
  *
  *   tasks yielders COUNT YIELDS CPU
- *       yielders=COUNT turns=N widest_lead=N
+ *       yielders=COUNT turns=N repeats=N widest_lead=N
+ *   repeats are turns of a thread that had the turn before too, while others waited for theirs;
  *   widest_lead is the most turns that one thread was ever ahead of another.
  *
  *   tasks pingpong TRIPS [MASK]
@@ -22,24 +23,39 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#define SETTLE_NS (20 * NS_PER_MS)
+
 static struct {
-	uint64_t *latency_ns;
-	int wakes;
-	uint64_t start_ns, end_ns, period_ns;
-	pthread_t thread;
-} sleepers[MAX_TASKS];
+	pthread_barrier_t ready;
+	atomic_ullong start_ns;
+	uint64_t length_ns, period_ns;
+	struct {
+		uint64_t *latency_ns;
+		int wakes;
+		pthread_t thread;
+	} each[MAX_TASKS];
+} sleepers;
+
+static void sleep_until(uint64_t at)
+{
+	struct timespec t = {.tv_sec = at / NS_PER_S, .tv_nsec = at % NS_PER_S};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
 
 static void *sleep_periodically(void *argument)
 {
 	long me = (long)argument;
-	uint64_t at = sleepers[me].start_ns + (uint64_t)me * sleepers[me].period_ns / 7;
+	uint64_t at, end;
 
-	while (at < sleepers[me].end_ns) {
-		struct timespec t = {.tv_sec = at / NS_PER_S, .tv_nsec = at % NS_PER_S};
-
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
-		sleepers[me].latency_ns[sleepers[me].wakes++] = now_ns() - at;
-		at += sleepers[me].period_ns;
+	if (pthread_barrier_wait(&sleepers.ready) == PTHREAD_BARRIER_SERIAL_THREAD)
+		atomic_store(&sleepers.start_ns, now_ns() + SETTLE_NS);
+	pthread_barrier_wait(&sleepers.ready);
+	at = atomic_load(&sleepers.start_ns) + (uint64_t)me * sleepers.period_ns / 7;
+	end = atomic_load(&sleepers.start_ns) + sleepers.length_ns;
+	for (; at < end; at += sleepers.period_ns) {
+		sleep_until(at);
+		sleepers.each[me].latency_ns[sleepers.each[me].wakes++] = now_ns() - at;
 	}
 	return NULL;
 }
@@ -58,50 +74,64 @@ static pid_t fork_spinner(void)
 	return child;
 }
 
-int command_sleepers(int argc, char **argv)
+static void run_sleepers(int count, int most)
 {
-	int count = number(argc, argv, 0, 4), spinners = number(argc, argv, 2, 0);
-	uint64_t length_ns = number(argc, argv, 1, 500) * NS_PER_MS;
-	uint64_t period_ns = number(argc, argv, 3, 5000) * 1000ull;
-	uint64_t start_ns, *all;
-	int most = (int)(length_ns / period_ns) + 1, fewest = most, total = 0;
-	pid_t children[MAX_TASKS];
 	long i;
 
-	for (i = 0; i < spinners; i++)
-		children[i] = fork_spinner();
-	prctl(PR_SET_TIMERSLACK, 1);
-	start_ns = now_ns() + 20 * NS_PER_MS;
+	pthread_barrier_init(&sleepers.ready, NULL, count);
 	for (i = 0; i < count; i++) {
-		sleepers[i].start_ns = start_ns;
-		sleepers[i].end_ns = start_ns + length_ns;
-		sleepers[i].period_ns = period_ns;
-		sleepers[i].latency_ns = calloc(most, sizeof(uint64_t));
-		if (!sleepers[i].latency_ns ||
-		    pthread_create(&sleepers[i].thread, NULL, sleep_periodically, (void *)i))
+		sleepers.each[i].latency_ns = calloc(most, sizeof(uint64_t));
+		if (!sleepers.each[i].latency_ns ||
+		    pthread_create(&sleepers.each[i].thread, NULL, sleep_periodically, (void *)i))
 			die("sleeper");
 	}
-	all = calloc((size_t)count * most, sizeof(*all));
+	for (i = 0; i < count; i++)
+		pthread_join(sleepers.each[i].thread, NULL);
+}
+
+static void print_sleepers(int count, int most)
+{
+	uint64_t *all = calloc((size_t)count * most, sizeof(*all));
+	int i, fewest = most, total = 0;
+
+	if (!all)
+		die("calloc");
 	for (i = 0; i < count; i++) {
-		pthread_join(sleepers[i].thread, NULL);
-		memcpy(all + total, sleepers[i].latency_ns, sleepers[i].wakes * sizeof(*all));
-		total += sleepers[i].wakes;
-		fewest = sleepers[i].wakes < fewest ? sleepers[i].wakes : fewest;
-	}
-	for (i = 0; i < spinners; i++) {
-		kill(children[i], SIGKILL);
-		waitpid(children[i], NULL, 0);
+		int wakes = sleepers.each[i].wakes;
+
+		memcpy(all + total, sleepers.each[i].latency_ns, wakes * sizeof(*all));
+		total += wakes;
+		fewest = wakes < fewest ? wakes : fewest;
 	}
 	qsort(all, total, sizeof(*all), compare_u64);
 	printf("sleepers=%d wakes=%d p50_ns=%lu p99_ns=%lu max_ns=%lu fewest_wakes=%d\n", count,
 	       total, all[total / 2], all[total * 99 / 100], all[total - 1], fewest);
+}
+
+int command_sleepers(int argc, char **argv)
+{
+	int count = number(argc, argv, 0, 4), spinners = number(argc, argv, 2, 0), i, most;
+	pid_t children[MAX_TASKS];
+
+	sleepers.length_ns = number(argc, argv, 1, 500) * NS_PER_MS;
+	sleepers.period_ns = number(argc, argv, 3, 5000) * 1000ull;
+	most = (int)(sleepers.length_ns / sleepers.period_ns) + 1;
+	for (i = 0; i < spinners; i++)
+		children[i] = fork_spinner();
+	prctl(PR_SET_TIMERSLACK, 1);
+	run_sleepers(count, most);
+	for (i = 0; i < spinners; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	print_sleepers(count, most);
 	return 0;
 }
 
 static struct {
 	pthread_barrier_t start;
 	atomic_int turns[MAX_TASKS];
-	atomic_int widest;
+	atomic_int widest, last, repeats, finished;
 	int count, yields, cpu;
 } turns;
 
@@ -114,6 +144,8 @@ static void *take_turns(void *argument)
 	pthread_barrier_wait(&turns.start);
 	for (i = 0; i < turns.yields; i++) {
 		atomic_fetch_add(&turns.turns[me], 1);
+		if (atomic_exchange(&turns.last, (int)me) == me && !atomic_load(&turns.finished))
+			atomic_fetch_add(&turns.repeats, 1);
 		for (k = 0; k < turns.count; k++) {
 			lead = i + 1 - atomic_load(&turns.turns[k]);
 			if (lead > atomic_load(&turns.widest))
@@ -121,6 +153,7 @@ static void *take_turns(void *argument)
 		}
 		sched_yield();
 	}
+	atomic_store(&turns.finished, 1);
 	return NULL;
 }
 
@@ -138,8 +171,8 @@ int command_yielders(int argc, char **argv)
 			die("pthread_create");
 	for (i = 0; i < turns.count; i++)
 		pthread_join(threads[i], NULL);
-	printf("yielders=%d turns=%d widest_lead=%d\n", turns.count, turns.count * turns.yields,
-	       atomic_load(&turns.widest));
+	printf("yielders=%d turns=%d repeats=%d widest_lead=%d\n", turns.count,
+	       turns.count * turns.yields, atomic_load(&turns.repeats), atomic_load(&turns.widest));
 	return 0;
 }
 

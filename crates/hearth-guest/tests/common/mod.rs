@@ -1,0 +1,120 @@
+//! Guests that many tests share, each booted once.
+
+#![allow(dead_code)]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use hearth_guest::{Guest, GuestError, Kernel, Output, Record};
+
+/// Shell functions of the scripts.
+const FUNCTIONS: &str = r#"
+start() {
+	bench start /tmp/log hearth start --foreground "$@" && return
+	cat /tmp/log
+	exit 1
+}
+state() {
+	cat /sys/kernel/sched_ext/state
+}
+# Waits until sched_ext is in a state, for at most 10 s, and prints how many ms that took.
+await() {
+	from=$(cut -d' ' -f1 /proc/uptime | tr -d .)
+	for try in $(seq 1000); do
+		[ "$(state)" = "$1" ] && break
+		usleep 10000
+	done
+	to=$(cut -d' ' -f1 /proc/uptime | tr -d .)
+	echo "await=$1 state=$(state) ms=$(((to - from) * 10))"
+}
+"#;
+
+/// A guest that is booted when the first test asks for its output.
+pub struct Shared {
+    output: OnceLock<Option<Output>>,
+}
+
+impl Shared {
+    pub const fn new() -> Self {
+        Self { output: OnceLock::new() }
+    }
+
+    /// What the guest said, or None, with the reason printed, where no guest can boot.
+    pub fn output(&'static self, script: &str, kernel: Kernel) -> Option<&'static Output> {
+        self.output_of(script, |hearth| Ok(guest(kernel, hearth)))
+    }
+
+    pub fn output_of(
+        &'static self,
+        script: &str,
+        make: impl FnOnce(&Path) -> Result<Guest, GuestError>,
+    ) -> Option<&'static Output> {
+        self.output.get_or_init(|| run(script, make)).as_ref()
+    }
+}
+
+fn run(script: &str, make: impl FnOnce(&Path) -> Result<Guest, GuestError>) -> Option<Output> {
+    let hearth = hearth()?;
+    let output = make(&hearth).and_then(|guest| guest.run(&format!("{FUNCTIONS}{script}")));
+    match output {
+        Ok(output) => Some(output),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A deterministic guest with Hearth in it.
+pub fn guest(kernel: Kernel, hearth: &Path) -> Guest {
+    Guest::new(kernel).file(hearth, "/bin/hearth")
+}
+
+/// The static binary. None, with the reason printed, if no guest can boot or there is none; a
+/// binary that was asked for and is missing is an error.
+fn hearth() -> Option<PathBuf> {
+    if let Err(reason) = hearth_guest::available() {
+        eprintln!("skipped: {reason}");
+        return None;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    if let Some(path) = env::var_os("HEARTH_STATIC").filter(|path| !path.is_empty()) {
+        let path = root.join(path);
+        assert!(path.is_file(), "HEARTH_STATIC: {} is missing: run make static", path.display());
+        return Some(path);
+    }
+    let built = format!("target/static/{}-unknown-linux-gnu/release/hearth", env::consts::ARCH);
+    let path = root.join(built);
+    if path.is_file() {
+        return Some(path);
+    }
+    eprintln!("skipped: {} is missing: run make static", path.display());
+    None
+}
+
+/// The records of a section that have a key.
+pub fn records(output: &Output, section: &str, key: &str) -> Vec<Record> {
+    let records = output.section(section).unwrap().records();
+    records.into_iter().filter(|record| record.text(key).is_some()).collect()
+}
+
+/// A key's number in each record.
+pub fn numbers(records: &[Record], key: &str) -> Vec<f64> {
+    records.iter().map(|record| record.get(key).unwrap()).collect()
+}
+
+/// The first record of a section with a key.
+pub fn first(output: &Output, section: &str, key: &str) -> Record {
+    let records = records(output, section, key);
+    records.into_iter().next().unwrap_or_else(|| {
+        panic!("no {key}= in section {section}: {:#?}", output.section(section).unwrap().lines)
+    })
+}
+
+/// The only line of a section.
+pub fn line<'a>(output: &'a Output, section: &str) -> &'a str {
+    output.section(section).unwrap().lines.first().map_or("", String::as_str)
+}
+
+pub fn assert_untroubled(output: &Output) {
+    assert_eq!(output.kernel_trouble(), Vec::<&str>::new());
+    assert!(output.powered_off, "the guest did not shut down");
+}
