@@ -59,6 +59,14 @@ pub enum Error {
         /// The last of what libbpf and the verifier printed, after a line break.
         log: String,
     },
+    /// A cgroup that cannot be meant.
+    #[error("cgroup {name}: {problem}")]
+    Cgroup {
+        /// As it was given.
+        name: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// A file of the host.
     #[error("{}: {source}", path.display())]
     File {

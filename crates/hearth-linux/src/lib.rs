@@ -4,12 +4,18 @@
 //! machine's shape, reads its statistics, and says why the kernel let go of it. Nothing here decides
 //! anything: policies come from `hearth-policy`, the topology from `hearth-machine`.
 
+pub mod cgroup;
 pub mod daemon;
+pub mod ending;
 mod error;
+pub mod hogs;
+pub mod journal;
 pub mod kernel;
 mod log;
+pub mod only;
 pub mod scheduler;
 mod shape;
+pub mod task;
 
 pub use error::Error;
 pub use scheduler::{CpuStats, Exit, Options, Scheduler};

@@ -47,7 +47,7 @@ pub struct CpuStats {
 }
 
 /// Why the kernel let go of the scheduler.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Exit {
     /// `enum scx_exit_kind`.
     pub kind: i32,

@@ -1,7 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
 #[cfg(feature = "linux")]
-use crate::linux::{start, status, stop};
+use crate::linux::{start, status, stop, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
@@ -16,7 +16,8 @@ Exit codes:
   3    `lab --check` only: a claim does not hold
   4    this kernel or machine cannot do it: no sched_ext, no BTF, too many CPUs
   5    not enough privilege
-  6    a scheduler is loaded already
+  6    Hearth runs already, or another scheduler is loaded
+  7    the kernel ended the scheduler; it says why
   130  interrupted (Ctrl-C); what was finished by then is printed and written, marked as partial
 
 Standard output carries results only; progress and messages go to standard error. NO_COLOR turns
@@ -66,6 +67,9 @@ pub enum Command {
     /// Gives them back to the kernel's own scheduler
     #[cfg(feature = "linux")]
     Stop(stop::Arguments),
+    /// Undoes what a Hearth that crashed has left changed on this machine
+    #[cfg(feature = "linux")]
+    Undo(undo::Arguments),
     /// Shows which scheduler runs, and what Hearth did since its start
     #[cfg(feature = "linux")]
     Status(status::Arguments),

@@ -50,6 +50,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Undo(arguments) => linux::undo::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Status(arguments) => linux::status::run(&arguments),
         Command::Completions(arguments) => generate::completions(&arguments),
         Command::Man(arguments) => generate::man(&arguments),

@@ -6,7 +6,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -24,8 +24,8 @@ pub struct Status {
     pub pid: u32,
     /// The policy's name.
     pub policy: String,
-    /// Whether only tasks that ask for it are Hearth's.
-    pub partial: bool,
+    /// The cgroup whose tasks alone are Hearth's.
+    pub only: Option<PathBuf>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -49,7 +49,7 @@ pub(super) fn status(scheduler: &Scheduler, job: &Job, since: Instant) -> Status
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         policy: job.policy.name.clone(),
-        partial: job.options.partial,
+        only: job.only.clone(),
         up_s: since.elapsed().as_secs_f64(),
         cpus,
     }

@@ -8,7 +8,10 @@ mod lock;
 pub use control::{Status, ask_status};
 pub use lock::{Held, holder};
 
-use crate::{Error, Exit, Options, Scheduler};
+use crate::ending::Ending;
+use crate::journal::{self, Report};
+use crate::only::Only;
+use crate::{Error, Options, Scheduler};
 use hearth_machine::host;
 use hearth_policy::Policy;
 use std::path::{Path, PathBuf};
@@ -18,9 +21,17 @@ use std::time::{Duration, Instant};
 /// How often the daemon looks whether the kernel has let go of the scheduler.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// How often the daemon looks for tasks that joined the cgroup of `--only`.
+const JOIN_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Where the lock, the socket and the log are.
 pub fn run_folder() -> PathBuf {
     std::env::var_os("HEARTH_RUN").map_or_else(|| "/run/hearth".into(), PathBuf::from)
+}
+
+/// Where what must outlive the daemon is: the journal, dumps, the last ending.
+pub fn state_folder() -> PathBuf {
+    std::env::var_os("HEARTH_STATE").map_or_else(|| "/var/lib/hearth".into(), PathBuf::from)
 }
 
 /// What a daemon is to do.
@@ -28,10 +39,23 @@ pub fn run_folder() -> PathBuf {
 pub struct Job {
     /// The policy.
     pub policy: Policy,
-    /// How to load the scheduler.
-    pub options: Options,
+    /// The folder of the cgroup whose tasks alone are to be Hearth's.
+    pub only: Option<PathBuf>,
     /// When to stop without being asked.
     pub duration: Option<Duration>,
+}
+
+/// What a daemon tells while it runs.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// What an earlier daemon had left was undone.
+    LeftUndone(&'a Report),
+    /// The scheduler is on.
+    Started(&'a Status),
+    /// The set of CPUs changed; the scheduler is loaded again.
+    Again(&'a str),
+    /// What this daemon changed was undone.
+    Undone(&'a Report),
 }
 
 /// How a daemon ended.
@@ -40,27 +64,66 @@ pub enum Ended {
     /// It was asked to, or its time was up.
     Asked,
     /// The kernel let go of the scheduler.
-    LetGo(Box<Exit>),
+    LetGo(Box<Ending>),
+}
+
+/// Undoes what a daemon that is no more has left; refuses while one runs.
+pub fn undo() -> Result<Report, Error> {
+    let folder = run_folder();
+    if !state_folder().join(journal::NAME).exists() {
+        return match holder(&folder) {
+            Some(pid) => Err(Error::Running { pid: Some(pid) }),
+            None => Ok(Report::default()),
+        };
+    }
+    let _held = lock::hold(&folder)?;
+    journal::undo(&state_folder())
 }
 
 /// Holds the scheduler until `stop` becomes true, the time is up, or the kernel lets go of it.
-/// `started` is called once, when the scheduler is on.
-pub fn run(job: &Job, stop: &AtomicBool, mut started: impl FnMut(&Status)) -> Result<Ended, Error> {
+pub fn run(job: &Job, stop: &AtomicBool, mut tell: impl FnMut(Event<'_>)) -> Result<Ended, Error> {
     let folder = run_folder();
+    let state = state_folder();
     let _held = lock::hold(&folder)?;
+    let left = journal::undo(&state)?;
+    if !left.is_empty() {
+        tell(Event::LeftUndone(&left));
+    }
+    let ended = hold(job, stop, &folder, &state, &mut tell);
+    let undone = journal::undo(&state)?;
+    if !undone.is_empty() {
+        tell(Event::Undone(&undone));
+    }
+    ended
+}
+
+fn hold(
+    job: &Job,
+    stop: &AtomicBool,
+    folder: &Path,
+    state: &Path,
+    tell: &mut impl FnMut(Event<'_>),
+) -> Result<Ended, Error> {
     let until = job.duration.map(|duration| Instant::now() + duration);
     let mut control = None;
+    let mut only = None;
     loop {
         let host = host::read(Path::new("/"))?;
-        let scheduler = Scheduler::start(&job.policy, &host, job.options)?;
+        let options = Options { partial: job.only.is_some() };
+        let scheduler = Scheduler::start(&job.policy, &host, options)?;
         give_memory_back();
         let since = Instant::now();
+        let mut looked = since;
         // Whoever reaches the socket finds the scheduler on.
         let listener = match &mut control {
             Some(listener) => listener,
             none => {
-                let listener = none.insert(control::Control::listen(&folder)?);
-                started(&control::status(&scheduler, job, since));
+                if let Some(cgroup) = &job.only {
+                    only = Some(Only::begin(cgroup, state)?);
+                }
+                Ending::forget(state);
+                let listener = none.insert(control::Control::listen(folder)?);
+                tell(Event::Started(&control::status(&scheduler, job, since)));
                 listener
             }
         };
@@ -72,10 +135,15 @@ pub fn run(job: &Job, stop: &AtomicBool, mut started: impl FnMut(&Status)) -> Re
             if stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Ended::Asked);
             }
+            if let Some(only) = only.as_mut().filter(|_| looked.elapsed() >= JOIN_INTERVAL) {
+                only.look()?;
+                looked = Instant::now();
+            }
         };
         if !exit.wants_restart() {
-            return Ok(Ended::LetGo(Box::new(exit)));
+            return Ok(Ended::LetGo(Box::new(Ending::look(exit, state))));
         }
+        tell(Event::Again(&exit.message));
     }
 }
 

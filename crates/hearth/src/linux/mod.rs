@@ -3,3 +3,4 @@
 pub mod start;
 pub mod status;
 pub mod stop;
+pub mod undo;

@@ -1,12 +1,14 @@
 //! `hearth start`: the scheduler on this machine.
 
+use super::undo;
 use crate::failure::{Failure, Outcome};
 use crate::{interrupt, names, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use hearth_linux::Options;
-use hearth_linux::daemon::{self, Ended, Job, Status};
+use hearth_linux::cgroup;
+use hearth_linux::daemon::{self, Ended, Event, Job, Status};
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   hearth start                          until `hearth stop`
   hearth start --for 60s                for a minute
+  hearth start --only nginx.service     the tasks of this cgroup, no others
   hearth start --policy ./mine.toml     with a policy of one's own";
 
 #[derive(Debug, Args)]
@@ -24,6 +27,9 @@ pub struct Arguments {
     /// Stop after this time, for example 60s or 10m
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
+    /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
+    #[arg(long, value_name = "CGROUP")]
+    only: Option<String>,
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
@@ -34,6 +40,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let policy = names::policy(&arguments.policy)?;
+    let only = arguments.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
     if !arguments.foreground {
         return detach();
     }
@@ -42,18 +49,27 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let stop = interrupt::flag()?;
-    let job = Job { policy, options: Options::default(), duration: arguments.duration };
-    let ended = daemon::run(&job, stop, |status| anstream::eprintln!("{}", on(status))).map_err(failure)?;
-    match ended {
+    let job = Job { policy, only, duration: arguments.duration };
+    match daemon::run(&job, stop, tell).map_err(failure)? {
         Ended::Asked => Ok(()),
-        Ended::LetGo(exit) => {
-            Err(Failure::failed(anyhow!("the kernel ended the scheduler: {}", exit.message)))
+        Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
+    }
+}
+
+fn tell(event: Event<'_>) {
+    match event {
+        Event::Started(status) => anstream::eprintln!("{}", on(status)),
+        Event::Again(why) => anstream::eprintln!("loading the scheduler again: {why}"),
+        Event::LeftUndone(report) => {
+            anstream::eprint!("An earlier Hearth left changes behind:\n{}", undo::text(report));
         }
+        Event::Undone(report) => anstream::eprint!("{}", undo::summary(report)),
     }
 }
 
 fn on(status: &Status) -> String {
-    format!("Hearth schedules this machine (policy {}, process {})", status.policy, status.pid)
+    let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
+    format!("Hearth schedules {what} (policy {}, process {})", status.policy, status.pid)
 }
 
 /// Leaves a process behind that holds the scheduler, and returns when it does.
@@ -97,6 +113,11 @@ pub fn failure(error: hearth_linux::Error) -> Failure {
     use hearth_linux::Error;
     match error {
         Error::NoSchedExt { .. } | Error::TooManyCpus { .. } => Failure::Code(4, error.into()),
+        Error::Cgroup { .. } => Failure::input(error),
+        Error::File { ref source, .. } if source.kind() == ErrorKind::PermissionDenied => Failure::Code(
+            5,
+            anyhow::Error::new(error).context("not enough privilege; run as root: sudo hearth …"),
+        ),
         Error::NoPrivilege => Failure::Code(5, error.into()),
         Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, error.into()),
         error => Failure::failed(error),

@@ -4,8 +4,10 @@ use super::start::failure;
 use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
+use hearth_linux::ending::Ending;
 use hearth_linux::{daemon, kernel};
 use serde_json::json;
+use std::time::{Duration, UNIX_EPOCH};
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -16,12 +18,14 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let status = daemon::ask_status(&daemon::run_folder()).map_err(failure)?;
+    let ending = Ending::last(&daemon::state_folder()).filter(|_| status.is_none());
     if arguments.json {
         return output::print_json(&json!({
             "kernel": kernel::release(),
             "sched_ext": kernel::sched_ext_state(),
             "scheduler": kernel::loaded_scheduler(),
             "hearth": status,
+            "last_ending": ending,
         }));
     }
     let Some(status) = status else {
@@ -30,12 +34,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
             (Some(_), None) => "the kernel's own scheduler".to_owned(),
             (None, _) => "the kernel's own scheduler; this kernel cannot load another".to_owned(),
         };
-        return output::print(&format!("Hearth does not run: this machine has {loaded}\n"));
+        let ending = ending.map(|ending| ended(&ending)).unwrap_or_default();
+        return output::print(&format!("Hearth does not run: this machine has {loaded}\n{ending}"));
     };
     let mut text = format!(
-        "Hearth has scheduled this machine for {} (policy {}, process {})\n\n\
+        "Hearth has scheduled {} for {} (policy {}, process {})\n\n\
          {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
-        humantime::format_duration(std::time::Duration::from_secs(status.up_s as u64)),
+        status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string()),
+        humantime::format_duration(Duration::from_secs(status.up_s as u64)),
         status.policy,
         status.pid,
         "cpu",
@@ -55,4 +61,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         );
     }
     output::print(&text)
+}
+
+fn ended(ending: &Ending) -> String {
+    let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(ending.at_unix_s));
+    format!("The kernel ended the last one at {at}: {ending}\n")
 }

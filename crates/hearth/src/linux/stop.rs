@@ -1,6 +1,7 @@
 //! `hearth stop`: the kernel's own scheduler again.
 
 use super::start::failure;
+use super::undo;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
@@ -18,7 +19,9 @@ pub struct Arguments {}
 pub fn run(_arguments: &Arguments) -> Outcome {
     let folder = daemon::run_folder();
     let Some(pid) = daemon::holder(&folder) else {
-        return output::print("Hearth does not run\n");
+        let report = daemon::undo().map_err(failure)?;
+        output::print(&format!("Hearth does not run\n{}", undo::text(&report)))?;
+        return undo::outcome(&report);
     };
     let process = Pid::from_raw(pid as i32)
         .ok_or(rustix::io::Errno::SRCH)

@@ -1,0 +1,154 @@
+//! Control groups: which folder a user means, and which threads are in it.
+
+use crate::Error;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+/// Files that list the threads of a cgroup: version 2, version 1.
+const THREAD_LISTS: [&str; 2] = ["cgroup.threads", "tasks"];
+
+/// The folder of a cgroup that is named by its folder (`/sys/fs/cgroup/x`), by its path in the
+/// hierarchy (`/system.slice/x.service`), or by its last part alone (`x.service`), if that is
+/// unambiguous.
+pub fn find(name: &str) -> Result<PathBuf, Error> {
+    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
+    let mut roots: Vec<(u8, PathBuf)> = mounts
+        .map(|mounts| {
+            mounts.into_iter().filter_map(|mount| Some((preference(&mount)?, mount.mount_point))).collect()
+        })
+        .unwrap_or_default();
+    roots.sort();
+    find_in(&roots.into_iter().map(|(_, root)| root).collect::<Vec<_>>(), name)
+}
+
+/// Version 2 first, then systemd's own hierarchy, then that of CPU time.
+fn preference(mount: &procfs::process::MountInfo) -> Option<u8> {
+    let has = |option: &str| mount.super_options.contains_key(option);
+    match mount.fs_type.as_str() {
+        "cgroup2" => Some(0),
+        "cgroup"
+            if mount.super_options.get("name").is_some_and(|name| name.as_deref() == Some("systemd")) =>
+        {
+            Some(1)
+        }
+        "cgroup" if has("cpu") => Some(2),
+        _ => None,
+    }
+}
+
+fn find_in(roots: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
+    let wrong = |problem: String| Error::Cgroup { name: name.to_owned(), problem };
+    let parts: Vec<Component<'_>> =
+        Path::new(name).components().filter(|part| *part != Component::RootDir).collect();
+    if parts.iter().any(|part| !matches!(part, Component::Normal(_))) {
+        return Err(wrong("`..` and `.` have no meaning here".into()));
+    }
+    if roots.is_empty() {
+        return Err(wrong("no cgroup hierarchy is mounted; mount -t cgroup2 none /sys/fs/cgroup".into()));
+    }
+    let inside = |root: &PathBuf| {
+        let path = Path::new(name);
+        if path.starts_with(root) { path.to_owned() } else { root.join(parts.iter().collect::<PathBuf>()) }
+    };
+    let whole = || wrong("that is the whole machine; leave --only out".into());
+    if parts.is_empty() || roots.iter().any(|root| root == Path::new(name)) {
+        return Err(whole());
+    }
+    if let Some(folder) = roots.iter().map(inside).find(|folder| is_cgroup(folder)) {
+        return Ok(folder);
+    }
+    if parts.len() == 1 && !name.starts_with('/') {
+        let found: Vec<PathBuf> =
+            roots.iter().map(|root| named(root, name)).find(|found| !found.is_empty()).unwrap_or_default();
+        match found.as_slice() {
+            [] => {}
+            [only] => return Ok(only.clone()),
+            [one, two, ..] => {
+                return Err(wrong(format!(
+                    "{} cgroups have this name, such as {} and {}; give the whole path",
+                    found.len(),
+                    one.display(),
+                    two.display()
+                )));
+            }
+        }
+    }
+    Err(wrong(format!("there is no such cgroup below {}; `systemd-cgls` lists them", roots[0].display())))
+}
+
+fn is_cgroup(folder: &Path) -> bool {
+    THREAD_LISTS.iter().any(|list| folder.join(list).is_file())
+}
+
+fn named(root: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = descendants(root);
+    found.retain(|folder| folder.file_name().is_some_and(|last| last == name) && is_cgroup(folder));
+    found.sort();
+    found
+}
+
+/// A cgroup and those below it. One that goes away meanwhile is left out.
+fn descendants(root: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![root.to_owned()];
+    let mut next = 0;
+    while next < folders.len() {
+        let entries = fs::read_dir(&folders[next]).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let below: Vec<PathBuf> = below.map(|entry| entry.path()).collect();
+        folders.extend(below);
+        next += 1;
+    }
+    folders
+}
+
+/// The threads of a cgroup and of those below it, in no order. Empty if it is gone.
+pub fn threads(folder: &Path) -> Vec<i32> {
+    let list = |folder: PathBuf| {
+        let text = THREAD_LISTS.iter().find_map(|list| fs::read_to_string(folder.join(list)).ok());
+        text.map(|text| text.lines().filter_map(|line| line.trim().parse().ok()).collect::<Vec<i32>>())
+    };
+    descendants(folder).into_iter().filter_map(list).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(cgroups: &[(&str, &str)]) -> (tempfile::TempDir, Vec<PathBuf>) {
+        let root = tempfile::tempdir().unwrap();
+        for (path, threads) in cgroups {
+            fs::create_dir_all(root.path().join(path)).unwrap();
+            fs::write(root.path().join(path).join("cgroup.threads"), threads).unwrap();
+        }
+        let roots = vec![root.path().to_owned()];
+        (root, roots)
+    }
+
+    fn problem(roots: &[PathBuf], name: &str) -> String {
+        find_in(roots, name).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_cgroup_is_found_by_folder_by_path_and_by_its_last_part() {
+        let (root, roots) = tree(&[("a.slice/b.service", "12\n13\n"), ("a.slice", "")]);
+        let folder = root.path().join("a.slice/b.service");
+        for name in [folder.to_str().unwrap(), "/a.slice/b.service", "a.slice/b.service", "b.service"] {
+            assert_eq!(find_in(&roots, name).unwrap(), folder, "{name}");
+        }
+        assert_eq!(threads(&folder), [12, 13]);
+        assert_eq!(threads(&root.path().join("a.slice")), [12, 13]);
+        assert_eq!(threads(&root.path().join("gone")), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn what_is_no_cgroup_is_told_apart() {
+        let (root, roots) = tree(&[("a/x", ""), ("b/x", "")]);
+        assert!(problem(&roots, "x").contains("2 cgroups have this name"));
+        assert!(problem(&roots, "y").contains("no such cgroup"));
+        assert!(problem(&roots, "a/../b").contains("`..`"));
+        assert!(problem(&roots, "/").contains("whole machine"));
+        assert!(problem(&roots, "").contains("whole machine"));
+        assert!(problem(&roots, root.path().to_str().unwrap()).contains("whole machine"));
+        assert!(problem(&[], "x").contains("mount"));
+    }
+}

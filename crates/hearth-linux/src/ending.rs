@@ -1,0 +1,196 @@
+//! Why the kernel let go of the scheduler, in words, with what is needed to look into it.
+
+use crate::hogs::{self, Hog};
+use crate::{Error, Exit};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Write};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How many dumps are kept.
+const DUMPS_KEPT: usize = 10;
+/// How long real-time tasks are watched after an error.
+const WATCH: Duration = Duration::from_millis(500);
+const LAST: &str = "last-ending.json";
+
+// `enum scx_exit_kind`.
+const UNREGISTERED: i32 = 64;
+const UNREGISTERED_BY_KERNEL: i32 = 66;
+const SYSRQ: i32 = 67;
+const ERROR: i32 = 1024;
+const ERROR_BPF: i32 = 1025;
+const STALL: i32 = 1026;
+
+/// The end of a scheduler that was not asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ending {
+    /// When, in seconds since 1970.
+    pub at_unix_s: u64,
+    /// What the kernel says.
+    pub exit: Exit,
+    /// What it means.
+    pub words: String,
+    /// Real-time tasks that held CPUs just then.
+    pub hogs: Vec<Hog>,
+    /// The kernel's account of every CPU and task.
+    pub dump: Option<PathBuf>,
+}
+
+impl Ending {
+    /// Looks at the machine right after the kernel let go, and saves what the kernel says.
+    pub fn look(exit: Exit, state: &Path) -> Self {
+        let at = SystemTime::now();
+        let hogs = if exit.is_error() { hogs::watch(WATCH) } else { Vec::new() };
+        let dump = if exit.dump.is_empty() { None } else { save_dump(&exit, at, state).ok() };
+        let at_unix_s = at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let ending = Self { at_unix_s, words: words(&exit), exit, hogs, dump };
+        // What cannot be kept is still printed.
+        let _ = serde_json::to_vec(&ending).map(|text| fs::write(state.join(LAST), text));
+        ending
+    }
+
+    /// The last one that was kept. A file that cannot be read is none.
+    pub fn last(state: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(state.join(LAST)).ok()?).ok()
+    }
+
+    /// Forgets the last one.
+    pub fn forget(state: &Path) {
+        let _ = fs::remove_file(state.join(LAST));
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.words)?;
+        if !self.hogs.is_empty() {
+            write!(out, ". Real-time tasks held CPUs, and go before every fair task under any scheduler:")?;
+            for hog in &self.hogs {
+                write!(out, "\n  {hog}")?;
+            }
+            write!(out, "\nlower their priority, or let the kernel bound them (kernel.sched_rt_runtime_us)")?;
+        }
+        if let Some(dump) = &self.dump {
+            write!(out, "\nthe kernel's account of every CPU and task: {}", dump.display())?;
+        }
+        Ok(())
+    }
+}
+
+fn words(exit: &Exit) -> String {
+    let message = if exit.message.is_empty() { &exit.reason } else { &exit.message };
+    match exit.kind {
+        STALL => match stalled(&exit.message) {
+            Some((task, pid, seconds)) => {
+                let place = place(&exit.dump, pid).map(|cpu| format!(" at CPU {cpu}")).unwrap_or_default();
+                format!("{task} (task {pid}) waited{place} for {seconds} without running")
+            }
+            None => format!("a task did not get to run: {message}"),
+        },
+        ERROR => format!("the kernel found an error in the scheduler: {message}"),
+        ERROR_BPF => format!("the scheduler gave up: {message}"),
+        SYSRQ => "it was ended from the keyboard or the console (sysrq-S)".to_owned(),
+        UNREGISTERED => "another program unregistered it".to_owned(),
+        UNREGISTERED_BY_KERNEL if message.contains("cpu") => {
+            format!("the set of CPUs changed ({message})")
+        }
+        _ => message.clone(),
+    }
+}
+
+/// `NAME[PID] failed to run for SECONDSs`
+fn stalled(message: &str) -> Option<(&str, i32, &str)> {
+    let (task, seconds) = message.split_once(" failed to run for ")?;
+    let (name, pid) = task.strip_suffix(']')?.rsplit_once('[')?;
+    Some((name, pid.parse().ok()?, seconds))
+}
+
+/// The CPU under which the kernel's account lists a task.
+fn place(dump: &str, pid: i32) -> Option<usize> {
+    let mark = format!("[{pid}]");
+    let mut cpu = None;
+    for line in dump.lines() {
+        if let Some(rest) = line.strip_prefix("CPU ") {
+            cpu = rest.split([' ', ':']).next().and_then(|number| number.parse().ok());
+        } else if line.contains(&mark) && !line.contains("curr=") && !line.contains("failed to run") {
+            return cpu;
+        }
+    }
+    None
+}
+
+fn save_dump(exit: &Exit, at: SystemTime, state: &Path) -> Result<PathBuf, Error> {
+    let folder = state.join("dumps");
+    fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+    let date = humantime::format_rfc3339_seconds(at).to_string().replace(':', "-");
+    let path = folder.join(format!("{date}.txt"));
+    let mut text = String::new();
+    let _ = write!(text, "{}: {}\n\n{}\n", exit.reason, exit.message, exit.dump);
+    fs::write(&path, text).map_err(Error::file(&path))?;
+    let mut dumps: Vec<PathBuf> =
+        fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    dumps.retain(|dump| dump.extension().is_some_and(|extension| extension == "txt"));
+    dumps.sort();
+    for old in &dumps[..dumps.len().saturating_sub(DUMPS_KEPT)] {
+        let _ = fs::remove_file(old);
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "spin[70] triggered exit kind 1026:\n  runnable task stall (spin[71] failed to run for \
+        10.112s)\n\nCPU states\n----------\n\nCPU 0   : nr_run=1 flags=0x0\n          curr=spin[70] class=x\n\n\
+        CPU 3   : nr_run=1 flags=0x0\n          curr=hog[66] class=rt_sched_class\n\n  R spin[71] -10112ms\n";
+
+    fn exit(kind: i32, message: &str) -> Exit {
+        Exit { kind, code: 0, reason: "reason".into(), message: message.into(), dump: DUMP.into() }
+    }
+
+    #[test]
+    fn a_stall_names_the_task_the_time_and_the_cpu() {
+        assert_eq!(
+            words(&exit(STALL, "spin[71] failed to run for 10.112s")),
+            "spin (task 71) waited at CPU 3 for 10.112s without running"
+        );
+        assert_eq!(
+            words(&exit(STALL, "watchdog failed to check in for 10.0s")),
+            "a task did not get to run: watchdog failed to check in for 10.0s"
+        );
+        assert!(words(&exit(STALL, "a[b][9] failed to run for 1.0s")).starts_with("a[b] (task 9)"));
+    }
+
+    #[test]
+    fn each_kind_of_end_has_words() {
+        for (kind, word) in [
+            (ERROR, "bad dsq"),
+            (ERROR_BPF, "bad dsq"),
+            (SYSRQ, "sysrq-S"),
+            (UNREGISTERED, "another program"),
+            (UNREGISTERED_BY_KERNEL, "bad dsq"),
+            (4711, "bad dsq"),
+        ] {
+            assert!(words(&exit(kind, "bad dsq")).contains(word), "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_newest_dumps_are_kept_and_the_last_ending_is_remembered() {
+        let state = tempfile::tempdir().unwrap();
+        for second in 0..12 {
+            save_dump(&exit(STALL, ""), UNIX_EPOCH + Duration::from_secs(second), state.path()).unwrap();
+        }
+        let ending = Ending::look(exit(SYSRQ, "disabled by sysrq-S"), state.path());
+        let names: Vec<_> = fs::read_dir(state.path().join("dumps")).unwrap().flatten().collect();
+        assert_eq!(names.len(), DUMPS_KEPT);
+        assert!(fs::read_to_string(ending.dump.as_ref().unwrap()).unwrap().contains("CPU states"));
+        let mut last = Ending::last(state.path()).unwrap();
+        last.exit.dump = DUMP.into();
+        assert_eq!(last, ending);
+        Ending::forget(state.path());
+        assert_eq!(Ending::last(state.path()), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! One change on the host: what is needed to undo it, and to see that it is still ours.
+
+use crate::cgroup;
+use crate::task::{Class, EXT, OTHER, Thread, class_name};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Passes over a cgroup whose tasks fork meanwhile.
+const PASSES: usize = 20;
+
+/// A change, as the journal has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Change {
+    /// A thread was put into another scheduling class.
+    Class {
+        /// Which.
+        thread: Thread,
+        /// What it was in.
+        before: Class,
+        /// `SCHED_EXT`, but for tests.
+        policy: u32,
+    },
+    /// The threads of a cgroup are put into another scheduling class, and their children inherit it.
+    Cgroup {
+        /// Its folder.
+        folder: PathBuf,
+        /// Those that were in the class before, by themselves.
+        others: Vec<Thread>,
+        /// `SCHED_EXT`, but for tests.
+        policy: u32,
+    },
+}
+
+/// What became of a change when it was to be undone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", content = "detail", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was undone, for so many threads.
+    Undone(usize),
+    /// It had been undone already.
+    Already,
+    /// What was changed is gone.
+    Gone,
+    /// Somebody else changed it since; left alone.
+    Changed(String),
+    /// The system refused.
+    Failed(String),
+}
+
+impl Change {
+    /// A thread that goes into `SCHED_EXT`.
+    pub fn to_ext(thread: Thread, before: Class) -> Self {
+        Self::Class { thread, before, policy: EXT }
+    }
+
+    /// Whether what it was done to is still there.
+    pub fn is_alive(&self) -> bool {
+        match self {
+            Self::Class { thread, .. } => thread.is_there(),
+            Self::Cgroup { .. } => true,
+        }
+    }
+
+    /// Makes the change. A cgroup's is made by the changes of its threads.
+    pub fn make(&self) -> Result<(), Errno> {
+        match self {
+            Self::Class { thread, before, policy } => Class { policy: *policy, ..*before }.set(thread.tid),
+            Self::Cgroup { .. } => Ok(()),
+        }
+    }
+
+    /// Takes the change back, if it is still ours.
+    pub fn undo(&self) -> Outcome {
+        match self {
+            Self::Class { thread, before, policy } => undo_class(*thread, before, *policy),
+            Self::Cgroup { folder, others, policy } => undo_cgroup(folder, others, *policy),
+        }
+    }
+}
+
+fn undo_class(thread: Thread, before: &Class, policy: u32) -> Outcome {
+    if !thread.is_there() {
+        return Outcome::Gone;
+    }
+    match Class::of(thread.tid) {
+        Ok(None) => Outcome::Gone,
+        Ok(Some(now)) if now.policy == before.policy => Outcome::Already,
+        Ok(Some(now)) if now.policy != policy => {
+            Outcome::Changed(format!("it is in {} now", class_name(now.policy)))
+        }
+        // Somebody may have reniced it meanwhile, which stays.
+        Ok(Some(now)) => match (Class { nice: now.nice, ..*before }).set(thread.tid) {
+            Ok(()) => Outcome::Undone(1),
+            Err(Errno::SRCH) => Outcome::Gone,
+            Err(error) => Outcome::Failed(error.to_string()),
+        },
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// Children have inherited the class: they get the default one, again until none is left.
+fn undo_cgroup(folder: &Path, others: &[Thread], policy: u32) -> Outcome {
+    if !folder.is_dir() {
+        return Outcome::Gone;
+    }
+    let others: HashSet<Thread> = others.iter().copied().collect();
+    let mut undone = 0;
+    for _ in 0..PASSES {
+        let before = undone;
+        for tid in cgroup::threads(folder) {
+            let Ok(Some(class)) = Class::of(tid) else { continue };
+            if class.policy != policy || Thread::now(tid).is_none_or(|thread| others.contains(&thread)) {
+                continue;
+            }
+            match (Class { policy: OTHER, ..class }).set(tid) {
+                Ok(()) => undone += 1,
+                Err(Errno::SRCH) => {}
+                Err(error) => return Outcome::Failed(format!("task {tid}: {error}")),
+            }
+        }
+        if undone == before {
+            break;
+        }
+    }
+    if undone == 0 { Outcome::Already } else { Outcome::Undone(undone) }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Class { thread, before, .. } => {
+                let name = if thread.is_there() { thread.name() } else { String::new() };
+                write!(out, "task {}", thread.tid)?;
+                if !name.is_empty() {
+                    write!(out, " ({name})")?;
+                }
+                write!(out, ": back to {}", class_name(before.policy))
+            }
+            Self::Cgroup { folder, .. } => {
+                write!(out, "tasks that inherited SCHED_EXT in {}", folder.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Undone(1) => write!(out, "undone"),
+            Self::Undone(count) => write!(out, "undone for {count}"),
+            Self::Already => write!(out, "nothing to undo"),
+            Self::Gone => write!(out, "gone"),
+            Self::Changed(how) => write!(out, "left alone, somebody else changed it: {how}"),
+            Self::Failed(why) => write!(out, "not undone: {why}"),
+        }
+    }
+}

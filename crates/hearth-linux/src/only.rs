@@ -1,0 +1,68 @@
+//! `start --only`: the tasks of one cgroup are Hearth's, and no others.
+//!
+//! Threads are put into `SCHED_EXT`; what they fork inherits it. Threads that join the cgroup later
+//! are found by looking again. Real-time, deadline and idle threads keep their class: they asked for
+//! what a fair scheduler does not give.
+
+use crate::journal::{Change, Journal};
+use crate::task::{BATCH, Class, EXT, OTHER, Thread};
+use crate::{Error, cgroup};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Passes at the start over tasks that fork meanwhile.
+const PASSES: usize = 5;
+
+/// The cgroup and what was done to it.
+#[derive(Debug)]
+pub struct Only {
+    folder: PathBuf,
+    journal: Journal,
+    /// When each thread that was put into the class began.
+    ours: HashMap<i32, u64>,
+}
+
+impl Only {
+    /// Puts the cgroup's threads into `SCHED_EXT`; the changes go to the journal in `state`.
+    pub fn begin(folder: &Path, state: &Path) -> Result<Self, Error> {
+        let is_ext = |tid: &i32| matches!(Class::of(*tid), Ok(Some(Class { policy: EXT, .. })));
+        let others = cgroup::threads(folder).into_iter().filter(is_ext).filter_map(Thread::now).collect();
+        let mut journal = Journal::begin(state)?;
+        journal.make(vec![Change::Cgroup { folder: folder.to_owned(), others, policy: EXT }])?;
+        let mut only = Self { folder: folder.to_owned(), journal, ours: HashMap::new() };
+        for _ in 0..PASSES {
+            if only.look()? == 0 {
+                break;
+            }
+        }
+        Ok(only)
+    }
+
+    /// Puts threads that joined since into the class. Returns how many.
+    pub fn look(&mut self) -> Result<usize, Error> {
+        let threads = cgroup::threads(&self.folder);
+        let changes: Vec<Change> = threads.iter().filter_map(|&tid| self.change(tid)).collect();
+        let refused = self.journal.make(changes.clone())?;
+        if let Some((change, error)) = refused.first() {
+            return Err(Error::Cgroup {
+                name: self.folder.display().to_string(),
+                problem: format!("{change} cannot be moved to SCHED_EXT: {error}"),
+            });
+        }
+        self.ours.extend(changes.iter().filter_map(|change| match change {
+            Change::Class { thread, .. } => Some((thread.tid, thread.start)),
+            Change::Cgroup { .. } => None,
+        }));
+        if self.ours.len() > 2 * threads.len() + 64 {
+            self.ours.retain(|&tid, &mut start| Thread { tid, start }.is_there());
+        }
+        Ok(changes.len())
+    }
+
+    /// What is to be done to a thread. One that somebody took out of the class stays out of it.
+    fn change(&self, tid: i32) -> Option<Change> {
+        let before = Class::of(tid).ok()?.filter(|class| matches!(class.policy, OTHER | BATCH))?;
+        let thread = Thread::now(tid)?;
+        (self.ours.get(&tid) != Some(&thread.start)).then(|| Change::to_ext(thread, before))
+    }
+}
