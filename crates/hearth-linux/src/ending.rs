@@ -41,6 +41,7 @@ impl Ending {
     /// Looks at the machine right after the kernel let go, and saves what the kernel says.
     pub fn look(exit: Exit, state: &Path) -> Self {
         let at = SystemTime::now();
+        let _ = fs::create_dir_all(state);
         let hogs = if exit.is_error() { hogs::watch(WATCH) } else { Vec::new() };
         let dump = if exit.dump.is_empty() { None } else { save_dump(&exit, at, state).ok() };
         let at_unix_s = at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
