@@ -8,7 +8,8 @@ use std::process::Command;
 const OLDEST_CLANG: u32 = 17;
 
 /// Source below the project's root, and name of the generated module.
-const PROGRAMS: [(&str, &str); 1] = [("bpf/hearth.bpf.c", "hearth")];
+const PROGRAMS: [(&str, &str); 2] =
+    [("bpf/hearth.bpf.c", "hearth"), ("bpf/observe/observe.bpf.c", "observe")];
 
 fn main() {
     let root = PathBuf::from("../..");

@@ -12,6 +12,7 @@ pub mod hogs;
 pub mod journal;
 pub mod kernel;
 mod log;
+pub mod observe;
 pub mod only;
 pub mod scheduler;
 mod shape;

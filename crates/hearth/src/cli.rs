@@ -2,6 +2,8 @@
 
 #[cfg(feature = "linux")]
 use crate::linux::{start, status, stop, undo};
+#[cfg(feature = "linux")]
+use crate::observe;
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
@@ -52,6 +54,10 @@ pub enum Command {
     /// Records the memory references of a program, to be replayed by `compare --trace`
     #[command(after_help = record::EXAMPLES)]
     Record(record::Arguments),
+    #[cfg(feature = "linux")]
+    /// Measures what affinity could give to programs on this host
+    #[command(after_help = observe::EXAMPLES)]
+    Observe(observe::Arguments),
     /// Shows this host's CPUs, caches and memory nodes
     Topology(topology::Arguments),
     #[cfg(feature = "lab")]

@@ -14,6 +14,8 @@ pub enum Failure {
     Refuted,
     /// What has an exit code of its own.
     Code(u8, anyhow::Error),
+    /// A command that was run ended with this code, having said itself what is wrong.
+    Command(u8),
     /// Ctrl-C: exit code 130.
     Interrupted,
     /// The reader of standard output has gone, which is its right: no message, exit code 0.
@@ -45,6 +47,7 @@ impl Failure {
                 complain(format!("{error:#}"));
                 ExitCode::from(1)
             }
+            Failure::Command(code) => ExitCode::from(*code),
             Failure::Code(code, error) => {
                 complain(format!("{error:#}"));
                 ExitCode::from(*code)

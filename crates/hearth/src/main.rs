@@ -15,6 +15,8 @@ mod linux;
 #[cfg(feature = "lab")]
 mod list;
 mod names;
+#[cfg(feature = "linux")]
+mod observe;
 mod output;
 #[cfg(feature = "lab")]
 mod progress;
@@ -22,7 +24,7 @@ mod progress;
 mod record;
 #[cfg(feature = "lab")]
 mod show;
-#[cfg(feature = "lab")]
+#[cfg(any(feature = "lab", feature = "linux"))]
 mod table;
 mod topology;
 #[cfg(feature = "lab")]
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(&arguments),
         #[cfg(feature = "lab")]
         Command::Record(arguments) => record::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Observe(arguments) => observe::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         #[cfg(feature = "lab")]
         Command::List(arguments) => list::run(&arguments),

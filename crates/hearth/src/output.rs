@@ -36,6 +36,14 @@ pub fn print_json(content: &impl Serialize) -> Outcome {
     print(&text)
 }
 
+/// The same on one line, to follow a command's own output.
+pub fn print_json_line(content: &impl Serialize) -> Outcome {
+    let versioned = Versioned { schema: SCHEMA, content };
+    let mut text = serde_json::to_string(&versioned).map_err(Failure::failed)?;
+    text.push('\n');
+    print(&text)
+}
+
 /// Writes a file beside its place and renames it, so that it is complete or not there.
 pub fn write_file(path: &Path, content: &[u8]) -> Outcome {
     write_beside(path, content)

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Observes the kernel's own scheduler: dispatch intervals, effective time slices, moves, and misses
+ * in the first and in later parts of intervals. Nothing is sent: everything is summed per CPU and
+ * program, and read when the observation ends.
+ *
+ * observe.h has the words, counters.h the counters, tasks.h who is watched, sums.h the arithmetic.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+char _license[] SEC("license") = "GPL";
+
+#include "observe.h"
+#include "counters.h"
+#include "sums.h"
+#include "tasks.h"
+#include "reasons.h"
+
+const volatile u32 domain_of[OBSERVE_MAX_CPUS];
+const volatile u32 node_of[OBSERVE_MAX_CPUS];
+
+/* The interval under way on a CPU, and the effective time slice that it belongs to. */
+struct observe_cpu {
+	struct observe_cpu_time time;
+	/* Since when the current task runs, and whose time it is. */
+	u64 since;
+	u32 slot;
+	u32 kind;
+	u32 before;
+	u8 counted;
+	u8 in_later;
+	u16 pad;
+	/* Counters at the start, and where the current part began. */
+	struct reading start;
+	struct reading part;
+	struct lots lots;
+	/* The slice: its task, its program, its time so far. */
+	u32 slice_pid;
+	u32 slice_slot;
+	u64 slice_ns;
+};
+
+enum kind { KIND_UNKNOWN, KIND_IDLE, KIND_KERNEL, KIND_OTHER, KIND_WATCHED };
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct observe_cpu);
+} cpus SEC(".maps");
+
+/* Its size is set by the host. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 64);
+	__type(key, u32);
+	__type(value, struct observe_program);
+} programs SEC(".maps");
+
+static __always_inline struct observe_cpu *this_cpu(void)
+{
+	u32 key = 0;
+
+	return bpf_map_lookup_elem(&cpus, &key);
+}
+
+/* Reads all counters, and notices now and then what that costs. */
+static __always_inline void cpu_read(struct observe_cpu *cpu, struct reading *reading, u64 now)
+{
+	u64 ns;
+
+	read_counters(reading, now);
+	if (cpu->time.reads++ & 7)
+		return;
+	ns = bpf_ktime_get_ns() - now;
+	lots_cost(&cpu->lots, ns);
+	cpu->time.read_ns = cpu->lots.cost_ns;
+}
+
+static __always_inline void reading_since(struct reading *part, const struct reading *now,
+					  const struct reading *then)
+{
+	part->ns = now->ns - then->ns;
+	part->instructions = now->instructions - then->instructions;
+	part->misses = now->misses - then->misses;
+	part->cycles = now->cycles - then->cycles;
+}
+
+/* A part of a counted interval ends, and another begins. */
+static __always_inline void part_ends(struct observe_cpu *cpu, struct observe_program *program,
+				      const struct reading *now)
+{
+	struct reading part;
+	u32 bin;
+
+	reading_since(&part, now, &cpu->part);
+	if (cpu->in_later) {
+		bin = bin_from(cpu->part.ns - cpu->start.ns, 20, OBSERVE_LATER);
+		if (bin < OBSERVE_LATER)
+			sums_add(&program->later[bin], &part);
+	} else if (cpu->before < OBSERVE_BEFORES) {
+		sums_add(&program->first[cpu->before], &part);
+	}
+	cpu->part = *now;
+}
+
+static __always_inline void slice_ends(struct observe_cpu *cpu)
+{
+	struct observe_program *program;
+	u32 slot = cpu->slice_slot;
+
+	if (slot == NO_SLOT || !cpu->slice_ns)
+		return;
+	program = bpf_map_lookup_elem(&programs, &slot);
+	if (!program)
+		return;
+	program->slices++;
+	program->slice_ns += cpu->slice_ns;
+	program->slice_lengths[length_bin(cpu->slice_ns)]++;
+}
+
+static __always_inline void interval_ends(struct observe_cpu *cpu, u64 now, u32 why,
+					  const struct reading *reading)
+{
+	struct observe_program *program;
+	u64 ns = now - cpu->since;
+	u32 slot = cpu->slot;
+
+	cpu->slice_ns += ns;
+	program = bpf_map_lookup_elem(&programs, &slot);
+	if (!program)
+		return;
+	program->interval_ns += ns;
+	program->interval_lengths[length_bin(ns)]++;
+	if (why < OBSERVE_ENDS)
+		program->ends[why]++;
+	if (cpu->before < OBSERVE_BEFORES)
+		program->befores[cpu->before]++;
+	if (cpu->counted)
+		part_ends(cpu, program, reading);
+}
+
+static __always_inline u32 what_was_before(struct observe_cpu *cpu, struct observe_task *task,
+					   u32 pid, u32 here)
+{
+	u32 last = task->last_cpu - 1;
+
+	if (!task->last_cpu)
+		return OBSERVE_START;
+	if (last == here)
+		return cpu->slice_pid == pid ? OBSERVE_SAME : OBSERVE_OTHERS;
+	last &= OBSERVE_MAX_CPUS - 1;
+	here &= OBSERVE_MAX_CPUS - 1;
+	if (domain_of[last] == domain_of[here])
+		return OBSERVE_MOVED_DOMAIN;
+	return node_of[last] == node_of[here] ? OBSERVE_MOVED_NODE : OBSERVE_MOVED_REMOTE;
+}
+
+static __always_inline void time_passes(struct observe_cpu *cpu, u64 now)
+{
+	u64 ns = now - cpu->since;
+
+	switch (cpu->kind) {
+	case KIND_IDLE:
+		cpu->time.idle_ns += ns;
+		break;
+	case KIND_KERNEL:
+		cpu->time.kernel_ns += ns;
+		break;
+	case KIND_OTHER:
+		cpu->time.other_ns += ns;
+		break;
+	case KIND_WATCHED:
+		cpu->time.watched_ns += ns;
+		break;
+	}
+}
+
+/* A task that is not the kernel's takes the CPU: another effective slice, unless it was here last.
+ */
+static __always_inline void user_begins(struct observe_cpu *cpu, struct task_struct *next, u64 now)
+{
+	struct observe_task *task = bpf_task_storage_get(&tasks, next, 0, 0);
+	u32 pid = next->pid, here = bpf_get_smp_processor_id();
+	u32 slot = task ? task->slot : NO_SLOT;
+
+	cpu->kind = task ? KIND_WATCHED : KIND_OTHER;
+	if (task) {
+		cpu->before = what_was_before(cpu, task, pid, here);
+		task->last_cpu = here + 1;
+	}
+	if (cpu->slice_pid != pid || cpu->slice_slot != slot) {
+		slice_ends(cpu);
+		cpu->slice_pid = pid;
+		cpu->slice_slot = slot;
+		cpu->slice_ns = 0;
+	}
+	cpu->slot = slot;
+	cpu->counted = slot != NO_SLOT && lots_draw(&cpu->lots, now);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct observe_cpu *cpu = this_cpu();
+	u64 now = bpf_ktime_get_ns();
+	bool was_counted, was_watched;
+	struct reading reading;
+
+	if (!cpu)
+		return 0;
+	cpu->time.switches++;
+	time_passes(cpu, now);
+	was_counted = cpu->counted;
+	was_watched = cpu->kind == KIND_WATCHED && cpu->slot != NO_SLOT;
+	if (was_counted)
+		cpu_read(cpu, &reading, now);
+	if (was_watched)
+		interval_ends(cpu, now, why_it_ends(preempt, prev, next, now), &reading);
+	cpu->since = now;
+	cpu->counted = false;
+	cpu->slot = NO_SLOT;
+	if (!next->pid) {
+		cpu->kind = KIND_IDLE;
+		return 0;
+	}
+	if (next->flags & PF_KTHREAD) {
+		cpu->kind = KIND_KERNEL;
+		return 0;
+	}
+	user_begins(cpu, next, now);
+	if (!cpu->counted)
+		return 0;
+	if (!was_counted)
+		cpu_read(cpu, &reading, now);
+	cpu->start = reading;
+	cpu->part = reading;
+	cpu->in_later = false;
+	return 0;
+}
+
+/* At a fixed rate on every CPU, at no fixed place of an interval. */
+SEC("perf_event")
+int on_sample(void *context)
+{
+	struct observe_cpu *cpu = this_cpu();
+	struct observe_program *program;
+	struct reading now, so_far;
+	u32 bin, slot;
+
+	if (!cpu || !cpu->counted)
+		return 0;
+	slot = cpu->slot;
+	program = bpf_map_lookup_elem(&programs, &slot);
+	if (!program)
+		return 0;
+	cpu_read(cpu, &now, bpf_ktime_get_ns());
+	reading_since(&so_far, &now, &cpu->start);
+	bin = bin_from(so_far.ns, 13, OBSERVE_CURVE);
+	if (cpu->before < OBSERVE_BEFORES && bin < OBSERVE_CURVE)
+		point_add(&program->curve[cpu->before][bin], &so_far);
+	if (so_far.ns < OBSERVE_FIRST_PART_NS)
+		return 0;
+	part_ends(cpu, program, &now);
+	cpu->in_later = true;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct observe_task *from, *task;
+
+	if (child->flags & PF_KTHREAD)
+		return 0;
+	from = bpf_task_storage_get(&tasks, parent, 0, 0);
+	if (!from && !(scope == OBSERVE_CHILDREN && parent->tgid == target))
+		return 0;
+	task = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task)
+		return 0;
+	__sync_fetch_and_add(&forks, 1);
+	task->slot = !from ? NO_SLOT : each_task ? slot_of(child) : from->slot;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *p)
+{
+	struct observe_task *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	struct observe_cpu *cpu = this_cpu();
+
+	if (!task || !cpu)
+		return 0;
+	task->slot = slot_of(p);
+	if (cpu->slice_pid != p->pid)
+		return 0;
+	/* The interval under way belongs to the program that it ends with. */
+	cpu->slot = task->slot;
+	cpu->slice_slot = task->slot;
+	cpu->before = OBSERVE_START;
+	return 0;
+}
+
+/* Only where a cgroup is watched. */
+SEC("tp_btf/cgroup_attach_task")
+int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p)
+{
+	struct observe_task *task;
+
+	if (!below_target(to)) {
+		bpf_task_storage_delete(&tasks, p);
+		return 0;
+	}
+	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (task)
+		task->slot = slot_of(p);
+	return 0;
+}
+
+/* Tasks that are there when the observation begins. */
+SEC("iter/task")
+int each_there(struct bpf_iter__task *context)
+{
+	struct task_struct *p = context->task;
+	struct observe_task *task;
+
+	if (!p || !is_target(p))
+		return 0;
+	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!task)
+		return 0;
+	task->slot = slot_of(p);
+	/* Where it ran last is not known: its first interval counts as a start. */
+	task->last_cpu = 0;
+	return 0;
+}

@@ -1,0 +1,329 @@
+//! What the BPF side counts: `bpf/observe/observe.h`, read as words of 64 bits, in the same order.
+
+/// Limits and sizes of `observe.h`.
+pub const MAX_CPUS: usize = 512;
+const LENGTHS: usize = 100;
+const LATER: usize = 4;
+const CURVE: usize = 12;
+
+/// What happened before an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// The task's first interval, or the first of a new program.
+    Start,
+    /// The task ran here last, and nothing else but the kernel since.
+    Same,
+    /// It ran here last, and others since.
+    Others,
+    /// It ran last on another CPU of this cache domain.
+    MovedDomain,
+    /// It ran last in another cache domain of this node.
+    MovedNode,
+    /// It ran last on another node.
+    MovedRemote,
+}
+
+impl Before {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+    /// In the order of their numbers.
+    pub const ALL: [Before; Self::COUNT] = [
+        Before::Start,
+        Before::Same,
+        Before::Others,
+        Before::MovedDomain,
+        Before::MovedNode,
+        Before::MovedRemote,
+    ];
+    /// Those after which a task's data may be cold, and need not have been.
+    pub const DISTURBED: [Before; 4] =
+        [Before::Others, Before::MovedDomain, Before::MovedNode, Before::MovedRemote];
+}
+
+/// Why intervals ended, by number.
+pub const ENDS: [&str; 5] = ["quantum", "preempted", "yield", "block", "exit"];
+
+/// Sums over counted parts of intervals, and sums of products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Parts.
+    pub count: u64,
+    /// Nanoseconds.
+    pub ns: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Misses.
+    pub misses: u64,
+    /// Cycles.
+    pub cycles: u64,
+    /// Products: i for instructions, m for misses, c for cycles.
+    pub ii: u128,
+    #[allow(missing_docs)]
+    pub im: u128,
+    #[allow(missing_docs)]
+    pub ic: u128,
+    #[allow(missing_docs)]
+    pub mm: u128,
+    #[allow(missing_docs)]
+    pub mc: u128,
+    #[allow(missing_docs)]
+    pub cc: u128,
+}
+
+impl Sums {
+    /// Adds one part.
+    pub fn record(&mut self, ns: u64, instructions: u64, misses: u64, cycles: u64) {
+        let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        *self += Sums {
+            count: 1,
+            ns,
+            instructions,
+            misses,
+            cycles,
+            ii: wide(instructions, instructions),
+            im: wide(instructions, misses),
+            ic: wide(instructions, cycles),
+            mm: wide(misses, misses),
+            mc: wide(misses, cycles),
+            cc: wide(cycles, cycles),
+        };
+    }
+
+    fn read(words: &mut Words<'_>) -> Self {
+        Self {
+            count: words.next(),
+            ns: words.next(),
+            instructions: words.next(),
+            misses: words.next(),
+            cycles: words.next(),
+            ii: words.wide(),
+            im: words.wide(),
+            ic: words.wide(),
+            mm: words.wide(),
+            mc: words.wide(),
+            cc: words.wide(),
+        }
+    }
+}
+
+impl std::ops::AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.ns += other.ns;
+        self.instructions += other.instructions;
+        self.misses += other.misses;
+        self.cycles += other.cycles;
+        self.ii += other.ii;
+        self.im += other.im;
+        self.ic += other.ic;
+        self.mm += other.mm;
+        self.mc += other.mc;
+        self.cc += other.cc;
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Sums> for Sums {
+    fn sum<I: Iterator<Item = &'a Sums>>(all: I) -> Self {
+        all.fold(Sums::default(), |mut sum, one| {
+            sum += *one;
+            sum
+        })
+    }
+}
+
+/// Samples at some place of intervals: sums of what had been counted since the interval began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Point {
+    /// Samples.
+    pub count: u64,
+    /// Nanoseconds since the interval began.
+    pub ns: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Misses.
+    pub misses: u64,
+    /// Cycles.
+    pub cycles: u64,
+}
+
+impl Point {
+    fn add(&mut self, words: &mut Words<'_>) {
+        self.count += words.next();
+        self.ns += words.next();
+        self.instructions += words.next();
+        self.misses += words.next();
+        self.cycles += words.next();
+    }
+}
+
+/// Lengths, 4 bins for each doubling from 1024 ns up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths(pub [u64; LENGTHS]);
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Self([0; LENGTHS])
+    }
+}
+
+impl Lengths {
+    /// Where a bin begins, in nanoseconds.
+    pub fn bin_start(bin: usize) -> f64 {
+        if bin == 0 {
+            return 0.0;
+        }
+        let (octave, quarter) = ((bin - 1) / 4, (bin - 1) % 4);
+        1024.0 * 2f64.powi(octave as i32) * (1.0 + quarter as f64 / 4.0)
+    }
+
+    /// The median in nanoseconds, to a quarter of a doubling; nothing if there are none.
+    pub fn median_ns(&self) -> Option<f64> {
+        let total: u64 = self.0.iter().sum();
+        let half = total as f64 / 2.0;
+        let mut below = 0.0;
+        for (bin, &count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = count as f64;
+            if below + count >= half {
+                let (start, end) = (Self::bin_start(bin), Self::bin_start(bin + 1));
+                return Some(start + (end - start) * (half - below) / count);
+            }
+            below += count;
+        }
+        None
+    }
+}
+
+/// A program, summed over CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// Intervals by why they ended, as in [`ENDS`].
+    pub ends: [u64; ENDS.len()],
+    /// Intervals by what happened before.
+    pub befores: [u64; Before::COUNT],
+    /// Their length in sum.
+    pub interval_ns: u64,
+    /// Effective time slices.
+    pub slices: u64,
+    /// Their length in sum.
+    pub slice_ns: u64,
+    /// How long intervals were.
+    pub interval_lengths: Lengths,
+    /// How long effective slices were.
+    pub slice_lengths: Lengths,
+    /// First parts of counted intervals, by what happened before.
+    pub first: [Sums; Before::COUNT],
+    /// Later parts, by where they began: from 1, 2, 4 and 8 ms.
+    pub later: [Sums; LATER],
+    /// Samples by what happened before, and by where: below 16 µs, then a bin for each doubling.
+    pub curve: [[Point; CURVE]; Before::COUNT],
+}
+
+impl Program {
+    /// Adds what one CPU counted.
+    pub fn add_cpu(&mut self, bytes: &[u8]) {
+        let words = &mut Words(bytes);
+        words.add_to(&mut self.ends);
+        words.add_to(&mut self.befores);
+        self.interval_ns += words.next();
+        self.slices += words.next();
+        self.slice_ns += words.next();
+        words.add_to(&mut self.interval_lengths.0);
+        words.add_to(&mut self.slice_lengths.0);
+        self.first.iter_mut().chain(&mut self.later).for_each(|sums| *sums += Sums::read(words));
+        self.curve.iter_mut().flatten().for_each(|point| point.add(words));
+    }
+
+    /// Intervals that ended.
+    pub fn intervals(&self) -> u64 {
+        self.ends.iter().sum()
+    }
+
+    /// All counted parts.
+    pub fn counted(&self) -> Sums {
+        self.first.iter().chain(&self.later).sum()
+    }
+}
+
+/// What the CPUs did, in sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// Time of watched tasks.
+    pub watched_ns: u64,
+    /// Time of other tasks.
+    pub other_ns: u64,
+    /// Time of kernel threads.
+    pub kernel_ns: u64,
+    /// Time without anything to run.
+    pub idle_ns: u64,
+    /// Switches, of all tasks.
+    pub switches: u64,
+    /// Readings of all counters.
+    pub reads: u64,
+    /// What the last readings cost, one for each CPU that read.
+    pub read_ns: u64,
+    /// CPUs that read.
+    pub reading_cpus: u64,
+}
+
+impl CpuTime {
+    /// Adds what one CPU did.
+    pub fn add_cpu(&mut self, bytes: &[u8]) {
+        let words = &mut Words(bytes);
+        self.watched_ns += words.next();
+        self.other_ns += words.next();
+        self.kernel_ns += words.next();
+        self.idle_ns += words.next();
+        self.switches += words.next();
+        self.reads += words.next();
+        let read_ns = words.next();
+        self.read_ns += read_ns;
+        self.reading_cpus += u64::from(read_ns > 0);
+    }
+}
+
+/// Words of a value; past its end there are zeros.
+struct Words<'a>(&'a [u8]);
+
+impl Words<'_> {
+    fn next(&mut self) -> u64 {
+        let Some((word, rest)) = self.0.split_first_chunk::<8>() else { return 0 };
+        self.0 = rest;
+        u64::from_ne_bytes(*word)
+    }
+
+    fn wide(&mut self) -> u128 {
+        let (low, high) = (self.next(), self.next());
+        u128::from(high) << 64 | u128::from(low)
+    }
+
+    fn add_to(&mut self, sums: &mut [u64]) {
+        sums.iter_mut().for_each(|sum| *sum += self.next());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_has_the_size_of_its_words() {
+        let words = ENDS.len() + Before::COUNT + 3 + 2 * LENGTHS;
+        let words = words + 17 * (Before::COUNT + LATER) + 5 * Before::COUNT * CURVE;
+        let bytes: Vec<u8> = (1..=words as u64).flat_map(u64::to_ne_bytes).collect();
+        let mut program = Program::default();
+        program.add_cpu(&bytes);
+        program.add_cpu(&bytes);
+        assert_eq!(program.ends[0], 2);
+        assert_eq!(program.curve[Before::COUNT - 1][CURVE - 1].cycles, 2 * words as u64);
+    }
+
+    #[test]
+    fn the_median_is_where_half_are_below() {
+        let mut lengths = Lengths::default();
+        assert_eq!(lengths.median_ns(), None);
+        lengths.0[1] = 10;
+        lengths.0[5] = 10;
+        assert_eq!(lengths.median_ns(), Some(1280.0));
+        assert_eq!(Lengths::bin_start(5), 2048.0);
+    }
+}

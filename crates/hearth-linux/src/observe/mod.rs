@@ -1,0 +1,23 @@
+//! Observes the kernel's own scheduler: what affinity could give a workload, before anything is
+//! changed. `bpf/observe` counts; [`estimate`] makes of the counts reload transients and a ceiling.
+
+mod cost;
+mod counters;
+mod error;
+pub mod estimate;
+pub mod layout;
+pub mod report;
+mod session;
+mod target;
+mod visit;
+
+pub use counters::Present;
+pub use error::ObserveError;
+pub use report::Report;
+pub use session::{Observed, Options, observe};
+pub use target::Target;
+
+#[allow(warnings, clippy::all)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/observe.skel.rs"));
+}

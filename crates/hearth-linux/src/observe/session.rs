@@ -1,0 +1,313 @@
+//! One observation, from loading the programs to reading what they counted.
+
+use super::cost;
+use super::counters::{Counters, Everywhere, Present, SAMPLE_NS, sampler};
+use super::error::ObserveError;
+use super::layout::{CpuTime, MAX_CPUS, Program};
+use super::skeleton::{ObserveSkel, ObserveSkelBuilder, OpenObserveSkel};
+use super::target::{Found, Target, open_process, start};
+use super::visit::visit;
+use hearth_machine::host::{self, HostTopology};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::path::Path;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Memory for what is counted of programs.
+const PROGRAMS_BYTES: usize = 256 << 20;
+/// What one program takes on one CPU.
+const PROGRAM_BYTES: usize = 8 << 10;
+/// How often Ctrl-C is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a command that was interrupted may take to end.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What to observe.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Whose tasks.
+    pub target: Target,
+    /// How long; until the target ends or the caller stops it if left out.
+    pub duration: Option<Duration>,
+    /// Each task by itself, in place of programs.
+    pub each_task: bool,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// How long.
+    pub elapsed: Duration,
+    /// CPUs that were online.
+    pub cpus: usize,
+    /// Which counters there were.
+    pub present: Present,
+    /// Programs by name.
+    pub programs: BTreeMap<String, Program>,
+    /// What the CPUs did.
+    pub time: CpuTime,
+    /// How long the BPF programs ran, and how often; nothing if the kernel did not say.
+    pub run_time: Option<(u64, u64)>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+    /// How the command ended.
+    pub exit: Option<std::process::ExitStatus>,
+    /// What is missing, for people.
+    pub notes: Vec<String>,
+}
+
+/// Observes until the target ends, the time is up, or `stop` is set.
+///
+/// # Errors
+/// [`ObserveError`] says what is missing and what to do.
+pub fn observe(options: &Options, stop: &AtomicBool) -> Result<Observed, ObserveError> {
+    libbpf_rs::set_print(None);
+    let found = options.target.find()?;
+    if !may_load() {
+        return Err(ObserveError::NoPrivilege);
+    }
+    if !Path::new(BTF).exists() {
+        return Err(ObserveError::NoBtf { path: BTF });
+    }
+    let topology = host::read(Path::new("/"))?;
+    let cpus: Vec<usize> = topology.cpus.iter().map(|cpu| cpu.id).filter(|cpu| *cpu < MAX_CPUS).collect();
+    let counters = Counters::open(&cpus);
+    let mut room = MaybeUninit::uninit();
+    let mut open =
+        ObserveSkelBuilder::default().open(&mut room).map_err(|error| ObserveError::from_bpf(&error))?;
+    configure(&mut open, options, &found, &topology, counters.present())?;
+    let skeleton = open.load().map_err(|error| ObserveError::from_bpf(&error))?;
+    let session = Session { skeleton, cpus, counters };
+    session.run(options, found, stop)
+}
+
+/// Whether this process has the capabilities to load programs and to open counters of all processes.
+fn may_load() -> bool {
+    let Ok(sets) = rustix::thread::capabilities(None) else { return false };
+    let has = |one| sets.effective.contains(one);
+    use rustix::thread::CapabilitySet as Set;
+    has(Set::SYS_ADMIN) || has(Set::BPF) && has(Set::PERFMON)
+}
+
+fn configure(
+    open: &mut OpenObserveSkel<'_>,
+    options: &Options,
+    found: &Found,
+    topology: &HostTopology,
+    present: Present,
+) -> Result<(), ObserveError> {
+    let slots = (PROGRAMS_BYTES / PROGRAM_BYTES / topology.cpus.len().max(1)).clamp(64, 1024) as u32;
+    let in_cgroup = matches!(options.target, Target::Cgroup(_));
+    open.progs.on_attach.set_autoload(in_cgroup);
+    open.progs.on_sample.set_autoload(present.all());
+    open.maps.programs.set_max_entries(slots).map_err(|error| ObserveError::from_bpf(&error))?;
+    let Some(constants) = open.maps.rodata_data.as_deref_mut() else {
+        return Err(ObserveError::Refused { reason: "its constants cannot be set".to_owned() });
+    };
+    constants.nr_slots = slots;
+    constants.scope = found.scope.kind;
+    constants.target = found.scope.target;
+    constants.observer = std::process::id();
+    constants.each_task = options.each_task;
+    constants.has_cycles = present.all();
+    constants.has_instructions = present.all();
+    constants.has_misses = present.all();
+    constants.sample_ns = SAMPLE_NS;
+    constants.yield_call = if cfg!(target_arch = "x86_64") { 24 } else { 124 };
+    places(topology, &mut constants.domain_of, &mut constants.node_of);
+    Ok(())
+}
+
+/// Which cache domain and which node each CPU belongs to.
+fn places(topology: &HostTopology, domain_of: &mut [u32], node_of: &mut [u32]) {
+    let outermost = topology.caches.iter().map(|cache| cache.level).max();
+    let domains = topology.caches.iter().filter(|cache| Some(cache.level) == outermost);
+    for (number, domain) in domains.enumerate() {
+        domain.cpus.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| domain_of[cpu] = number as u32);
+    }
+    for (number, node) in topology.nodes.iter().enumerate() {
+        node.cpus.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| node_of[cpu] = number as u32);
+    }
+}
+
+struct Session<'a> {
+    skeleton: ObserveSkel<'a>,
+    cpus: Vec<usize>,
+    counters: Counters,
+}
+
+impl Session<'_> {
+    fn run(self, options: &Options, found: Found, stop: &AtomicBool) -> Result<Observed, ObserveError> {
+        let timing = cost::time_programs();
+        self.give_counters()?;
+        let links = self.attach(options)?;
+        visit(&self.cpus);
+        let begin = Instant::now();
+        let mut command = match &options.target {
+            Target::Command(words) => Some(start(words)?),
+            _ => None,
+        };
+        let process = match &command {
+            Some(child) => Some(open_process(child.id())?),
+            None => found.process,
+        };
+        let until = options.duration.map(|duration| begin + duration);
+        let interrupted = wait(process.as_ref(), until, stop);
+        let exit = command.as_mut().and_then(|child| finish(child, interrupted));
+        visit(&self.cpus);
+        let elapsed = begin.elapsed();
+        let run_time = timing.as_ref().and_then(|_| self.run_time().ok());
+        drop(links);
+        let mut observed = self.read()?;
+        observed.elapsed = elapsed;
+        observed.run_time = run_time;
+        observed.interrupted = interrupted;
+        observed.exit = exit;
+        Ok(observed)
+    }
+
+    fn give_counters(&self) -> Result<(), ObserveError> {
+        let maps = &self.skeleton.maps;
+        let counters = &self.counters;
+        give(&maps.cycles, &counters.cycles)?;
+        give(&maps.instructions, &counters.instructions)?;
+        give(&maps.misses, &counters.misses)
+    }
+
+    /// Forks first and those that are there next, so that none is missed; switches last.
+    fn attach(&self, options: &Options) -> Result<Vec<Link>, ObserveError> {
+        let programs = &self.skeleton.progs;
+        let mut links = Vec::new();
+        let mut add = |link: libbpf_rs::Result<Link>| {
+            links.push(link.map_err(|error| ObserveError::from_bpf(&error))?);
+            Ok::<(), ObserveError>(())
+        };
+        add(programs.on_fork.attach())?;
+        add(programs.on_exec.attach())?;
+        if matches!(options.target, Target::Cgroup(_)) {
+            add(programs.on_attach.attach())?;
+        }
+        if !matches!(options.target, Target::Command(_)) {
+            let link = programs.each_there.attach().map_err(|error| ObserveError::from_bpf(&error))?;
+            let mut tasks = Iter::new(&link).map_err(|error| ObserveError::from_bpf(&error))?;
+            let read = tasks.read_to_end(&mut Vec::new());
+            read.map_err(|reason| ObserveError::System { what: "listing the tasks", reason })?;
+        }
+        add(programs.on_wakeup.attach())?;
+        add(programs.on_wakeup_new.attach())?;
+        add(programs.on_switch.attach())?;
+        if self.counters.present().all() {
+            for &cpu in &self.cpus {
+                let clock = sampler(cpu)
+                    .map_err(|reason| ObserveError::System { what: "a sampling clock", reason })?;
+                // The link closes the clock.
+                add(programs.on_sample.attach_perf_event(clock.into_raw_fd()))?;
+            }
+        }
+        Ok(links)
+    }
+
+    fn run_time(&self) -> Result<(u64, u64), ObserveError> {
+        let programs = &self.skeleton.progs;
+        let mut sum = (0, 0);
+        let all = [&programs.on_switch, &programs.on_wakeup, &programs.on_wakeup_new, &programs.on_fork];
+        let sampling = self.counters.present().all().then_some(&programs.on_sample);
+        for program in all.into_iter().chain([&programs.on_exec]).chain(sampling) {
+            let (ns, count) = cost::run_time(program.as_fd())?;
+            sum = (sum.0 + ns, sum.1 + count);
+        }
+        Ok(sum)
+    }
+
+    fn read(self) -> Result<Observed, ObserveError> {
+        let maps = &self.skeleton.maps;
+        let bpf = |error: libbpf_rs::Error| ObserveError::from_bpf(&error);
+        let mut observed = Observed {
+            cpus: self.cpus.len(),
+            present: self.counters.present(),
+            notes: self.counters.notes,
+            ..Observed::default()
+        };
+        for bytes in
+            maps.cpus.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).map_err(bpf)?.into_iter().flatten()
+        {
+            observed.time.add_cpu(&bytes);
+        }
+        let mut names: BTreeMap<u32, String> = BTreeMap::new();
+        for key in maps.slots.keys() {
+            if let Some(slot) = maps.slots.lookup(&key, MapFlags::ANY).map_err(bpf)?
+                && let Ok(slot) = <[u8; 4]>::try_from(slot.as_slice())
+            {
+                names.insert(u32::from_ne_bytes(slot), name(&key));
+            }
+        }
+        for (slot, name) in names {
+            let Some(cpus) = maps.programs.lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY).map_err(bpf)?
+            else {
+                continue;
+            };
+            let program = observed.programs.entry(name).or_default();
+            cpus.iter().for_each(|bytes| program.add_cpu(bytes));
+        }
+        Ok(observed)
+    }
+}
+
+/// A name's text, with the task's number where there is one.
+fn name(key: &[u8]) -> String {
+    let text = key.get(..16).unwrap_or(key);
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(text).into_owned();
+    match key.get(16..20).and_then(|pid| <[u8; 4]>::try_from(pid).ok()).map(u32::from_ne_bytes) {
+        Some(pid) if pid > 0 => format!("{text}/{pid}"),
+        _ => text,
+    }
+}
+
+fn give(map: &impl MapCore, counters: &Everywhere) -> Result<(), ObserveError> {
+    for (cpu, counter) in counters {
+        let (key, fd) = ((*cpu as u32).to_ne_bytes(), counter.as_raw_fd().to_ne_bytes());
+        map.update(&key, &fd, MapFlags::ANY).map_err(|error| ObserveError::from_bpf(&error))?;
+    }
+    Ok(())
+}
+
+/// Waits for the end of a process or of the time; true if `stop` came first.
+fn wait(process: Option<&OwnedFd>, until: Option<Instant>, stop: &AtomicBool) -> bool {
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return true;
+        }
+        let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+        if left.is_zero() {
+            return false;
+        }
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut waited: Vec<PollFd<'_>> =
+            process.iter().map(|process| PollFd::new(*process, PollFlags::IN)).collect();
+        if matches!(poll(&mut waited, Some(&timeout)), Ok(ready) if ready > 0) {
+            return false;
+        }
+    }
+}
+
+/// How a command ended. One that was interrupted has got the same Ctrl-C; one that goes on is ended.
+fn finish(child: &mut Child, interrupted: bool) -> Option<std::process::ExitStatus> {
+    if interrupted {
+        let process = open_process(child.id()).ok();
+        let never = AtomicBool::new(false);
+        wait(process.as_ref(), Some(Instant::now() + GRACE), &never);
+        if let (Ok(None), Some(process)) = (child.try_wait(), process) {
+            let _ = rustix::process::pidfd_send_signal(process, rustix::process::Signal::TERM);
+        }
+    }
+    child.try_wait().ok().flatten()
+}

@@ -1,0 +1,215 @@
+//! The report as text.
+
+use super::format::significant;
+use crate::table::{number, table};
+use hearth_linux::observe::Report;
+use hearth_linux::observe::estimate::{Baseline, Estimate};
+use hearth_linux::observe::report::{Counted, ProgramReport, SMALL_SHARE};
+use std::fmt::Write;
+
+/// Everything, for people.
+pub fn report(report: &Report, verbose: bool) -> String {
+    let shown: Vec<&ProgramReport> = report
+        .programs
+        .iter()
+        .filter(|program| verbose || program.share_percent >= 100.0 * SMALL_SHARE)
+        .collect();
+    let mut text = String::new();
+    let _ = writeln!(text, "{}\n", about(report));
+    if !shown.is_empty() {
+        let _ = writeln!(text, "{}\n", intervals(&shown));
+        let _ = writeln!(text, "{}\n", moves(&shown));
+        if shown.iter().any(|program| program.counted.is_some()) {
+            let _ = writeln!(text, "{}\n", counted(&shown));
+            let reloads = reloads(&shown);
+            if !reloads.is_empty() {
+                let _ = writeln!(text, "{reloads}\n");
+            }
+        }
+    }
+    let hidden = report.programs.len() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(
+            text,
+            "{hidden} programs with less than {} % each are left out (--verbose shows them)",
+            100.0 * SMALL_SHARE
+        );
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let _ = writeln!(text, "{}", overhead(report));
+    let _ = writeln!(text, "{}", report.summary);
+    text
+}
+
+fn about(report: &Report) -> String {
+    let time = &report.cpu_time;
+    format!(
+        "{}: {:.1} s on {} CPUs, {:.0} switches a second; CPU time {:.0} % observed, {:.0} % others, {:.0} % kernel, {:.0} % idle",
+        report.target,
+        report.elapsed_s,
+        report.cpus,
+        report.switches_per_s,
+        time.watched,
+        time.others,
+        time.kernel,
+        time.idle
+    )
+}
+
+fn overhead(report: &Report) -> String {
+    let overhead = &report.overhead;
+    let Some(percent) = overhead.percent else {
+        return "Observing: the kernel did not say what it cost.".to_owned();
+    };
+    let mut text = format!(
+        "Observing took {} % of the busy CPU time, {:.0} ns a switch",
+        significant(percent),
+        overhead.ns_per_switch.unwrap_or_default()
+    );
+    if let Some(read_ns) = overhead.read_ns {
+        let _ = write!(
+            text,
+            "; counters were read in {:.0} % of the intervals, {read_ns:.0} ns each time",
+            report.counted_percent
+        );
+    }
+    text + "."
+}
+
+fn intervals(programs: &[&ProgramReport]) -> String {
+    let header = [
+        "program",
+        "CPU s",
+        "share %",
+        "intervals",
+        "mean ms",
+        "median",
+        "quantum %",
+        "preempted",
+        "yield",
+        "block",
+        "exit",
+        "slices",
+        "mean ms",
+        "median",
+    ];
+    let mut table = table(&header, 1);
+    for program in programs {
+        let mut row = vec![
+            program.name.clone().into(),
+            number(significant(program.cpu_s)),
+            number(format!("{:.1}", program.share_percent)),
+            number(program.intervals.count.to_string()),
+            number(significant(program.intervals.mean_ms)),
+            number(significant(program.intervals.median_ms)),
+        ];
+        row.extend(program.ends_percent.iter().map(|(_, percent)| number(format!("{percent:.0}"))));
+        row.push(number(program.slices.count.to_string()));
+        row.push(number(significant(program.slices.mean_ms)));
+        row.push(number(significant(program.slices.median_ms)));
+        table.add_row(row);
+    }
+    format!("Dispatch intervals, why they end, and effective time slices\n{table}")
+}
+
+fn moves(programs: &[&ProgramReport]) -> String {
+    let header =
+        ["program", "starts", "nothing else ran", "others ran", "CPU moves", "domain moves", "node moves"];
+    let mut table = table(&header, 1);
+    for program in programs {
+        let moves = &program.moves;
+        let counts = [moves.starts, moves.same, moves.others, moves.cpu, moves.domain, moves.node];
+        let row = counts.iter().map(|count| number(count.to_string()));
+        table.add_row(std::iter::once(program.name.clone().into()).chain(row));
+    }
+    format!("Intervals by what happened before\n{table}")
+}
+
+fn counted(programs: &[&ProgramReport]) -> String {
+    let header = [
+        "program",
+        "instructions M",
+        "cycles each",
+        "misses M",
+        "per 1000 instr.",
+        "steady",
+        "ns a miss",
+        "ceiling %",
+        "by cycles %",
+    ];
+    let mut table = table(&header, 1);
+    for program in programs {
+        let Some(counted) = &program.counted else { continue };
+        table.add_row([
+            program.name.clone().into(),
+            number(significant(counted.instructions_millions)),
+            number(format!("{:.2}", counted.cycles_per_instruction)),
+            number(significant(counted.misses_millions)),
+            number(significant(counted.misses_per_ki)),
+            number(steady(counted)),
+            number(miss_cost(counted)),
+            number(ceiling(counted)),
+            number(counted.ceiling_by_cycles_percent.map_or("-".to_owned(), |share| range(&share))),
+        ]);
+    }
+    format!("Counters, and the share of CPU time that affinity could win at most\n{table}")
+}
+
+fn steady(counted: &Counted) -> String {
+    match (counted.steady_misses_per_ki, counted.baseline) {
+        (Some(rate), Some(Baseline::LaterParts)) => significant(rate.value),
+        (Some(rate), _) => format!("{}*", significant(rate.value)),
+        _ => "not seen".to_owned(),
+    }
+}
+
+fn miss_cost(counted: &Counted) -> String {
+    match counted.miss_ns {
+        Some(cost) if cost.own => significant(cost.ns.value),
+        Some(cost) => format!("{} (all)", significant(cost.ns.value)),
+        None => "-".to_owned(),
+    }
+}
+
+fn ceiling(counted: &Counted) -> String {
+    let Some(ceiling) = counted.ceiling else { return "-".to_owned() };
+    match ceiling.percent {
+        Some(percent) => range(&Estimate { value: percent, low: ceiling.low, high: ceiling.high }),
+        None => format!("up to {:.1}", ceiling.high),
+    }
+}
+
+/// A share, with its interval; below 0 is 0.
+fn range(share: &Estimate) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| share.max(0.0));
+    format!("{value:.1} ({low:.1} to {high:.1})")
+}
+
+fn reloads(programs: &[&ProgramReport]) -> String {
+    let mut table = table(&["program", "before", "intervals", "misses (95 %)", "µs (95 %)"], 2);
+    let mut rows = 0;
+    for program in programs {
+        for reload in program.counted.iter().flat_map(|counted| &counted.reloads) {
+            rows += 1;
+            table.add_row([
+                program.name.clone().into(),
+                reload.after.into(),
+                number(reload.intervals.to_string()),
+                number(signed(&reload.misses)),
+                number(reload.us.map_or("-".to_owned(), |us| signed(&us))),
+            ]);
+        }
+    }
+    if rows == 0 { String::new() } else { format!("Reload transient of an interval\n{table}") }
+}
+
+fn signed(estimate: &Estimate) -> String {
+    format!(
+        "{} ({} to {})",
+        significant(estimate.value),
+        significant(estimate.low),
+        significant(estimate.high)
+    )
+}
