@@ -74,13 +74,19 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
 	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : tc->queue;
 	s64 running = cpu_ctx(cpu)->running_rank;
-	u64 away = scx_bpf_now() - tc->stopped_at;
+	u64 away = is_complex() ? scx_bpf_now() - tc->stopped_at : 0;
 
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 	    rank_of_task(tc, p->pid, cpu, away) >= running)
 		return;
 	stats_of(cpu)->preempted++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+}
+
+/* No other CPU may run it. */
+static __always_inline bool is_bound(struct task_struct *p, struct task_ctx *tc)
+{
+	return p->nr_cpus_allowed == 1 || (is_attached() && tc->last_cpu >= 0);
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -106,7 +112,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
 	else
 		queue_insert(p, tc, cpu, slice(), enq_flags);
-	idle = is_attached() && tc->last_cpu >= 0 ? NO_CPU : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	idle = is_bound(p, tc) ? NO_CPU : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
@@ -115,32 +121,28 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- What a CPU runs next ---- */
 
-/* Of the queue's head on this CPU; the queue has a head. */
-verified_alone s64 rank_of_head(s32 queue, s32 cpu)
-{
-	return rank(head_usage(queue), credit_of_queue(queue, cpu));
-}
-
 /* The queue whose head ranks first here, this CPU's own aside: the first of each
- * domain, for all queues of a domain but the own one grant the same credit. */
+ * domain, for all queues of a domain but the own one grant the same credit. Leaves
+ * its rank in found_rank. */
 verified_alone int best_elsewhere(s32 cpu)
 {
 	s32 best = NO_CPU;
 	s64 best_rank = 0;
 	u32 domain;
 
-	bpf_for(domain, 0, topology.nr_domains) {
+	for (domain = 0; domain < topology.nr_domains; domain++) {
 		s32 first = domain_ctx(domain)->first;
-		s64 rank;
+		s64 first_rank;
 
 		if (first < 0 || first == cpu)
 			continue;
-		rank = rank_of_head(first, cpu);
-		if (best < 0 || rank < best_rank) {
+		first_rank = rank(head_usage(first), credit_of_queue(first, cpu));
+		if (best < 0 || first_rank < best_rank) {
 			best = first;
-			best_rank = rank;
+			best_rank = first_rank;
 		}
 	}
+	cpu_ctx(cpu)->found_rank = best_rank;
 	return best;
 }
 
@@ -230,23 +232,26 @@ verified_alone int take_anything(s32 cpu)
  * before others. */
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
-	s32 elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
-	s32 pid = is_complex() ? best_of_own(cpu) : NO_PID;
-	bool own = is_complex() ? pid != NO_PID : cpu_ctx(cpu)->head != NO_USAGE;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 best_rank = 0;
 	s32 queue = NO_CPU;
+	s32 pid = NO_PID;
+	s32 elsewhere;
 
-	if (own) {
-		queue = cpu;
-		best_rank = is_complex() ? cpu_ctx(cpu)->found_rank : rank_of_head(cpu, cpu);
-	}
-	if (elsewhere >= 0) {
-		s64 rank = rank_of_head(elsewhere, cpu);
-
-		if (!own || rank < best_rank) {
-			queue = elsewhere;
-			best_rank = rank;
+	if (is_complex()) {
+		pid = best_of_own(cpu);
+		if (pid != NO_PID) {
+			queue = cpu;
+			best_rank = cc->found_rank;
 		}
+	} else if (cc->head != NO_USAGE) {
+		queue = cpu;
+		best_rank = rank(head_usage(cpu), credit_of_own());
+	}
+	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
+	if (elsewhere >= 0 && (queue < 0 || cc->found_rank < best_rank)) {
+		queue = elsewhere;
+		best_rank = cc->found_rank;
 	}
 	if (may_keep && (queue < 0 || kept_rank < best_rank))
 		return false;
@@ -268,8 +273,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (cpu_ctx(cpu)->queue_epoch != epoch)
 		queue_renew(cpu);
 	if (runnable) {
-		usage_update(tc, scx_bpf_now());
-		kept_rank = rank_of_task(tc, prev->pid, cpu, 0);
+		usage_update(prev, tc);
+		kept_rank = rank(usage_of(tc), credit_of_running());
 	}
 	if (take_best(cpu, runnable && !tc->yielded, kept_rank))
 		return;
@@ -294,10 +299,9 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		return;
 	queue_left(tc);
 	tc->yielded = false;
-	usage_start(tc, scx_bpf_now());
 	tc->last_cpu = cpu;
 	cpu_ctx(cpu)->last_pid = p->pid;
-	cpu_ctx(cpu)->running_rank = rank_of_task(tc, p->pid, cpu, 0);
+	cpu_ctx(cpu)->running_rank = rank(usage_of(tc), credit_of_running());
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -307,16 +311,19 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 
 	if (!tc)
 		return;
-	usage_tick(tc, scx_bpf_now());
-	cpu_ctx(cpu)->running_rank = rank_of_task(tc, p->pid, cpu, 0);
+	usage_tick(p, tc);
+	cpu_ctx(cpu)->running_rank = rank(usage_of(tc), credit_of_running());
 }
 
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (tc)
-		usage_stop(tc, scx_bpf_now());
+	if (!tc)
+		return;
+	usage_update(p, tc);
+	if (is_complex())
+		tc->stopped_at = scx_bpf_now();
 }
 
 /* The task leaves for another scheduling class, or for good; it may be waiting. */
@@ -381,6 +388,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->queue = NO_CPU;
 	tc->inverse_weight = 1 << 16;
 	tc->usage = policy.discipline == HEARTH_FAIR ? clock_usage : 0;
+	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
 	return 0;
 }

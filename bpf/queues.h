@@ -64,6 +64,8 @@ static u64 head_look(s32 cpu)
 	struct task_ctx *tc;
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
+		if (policy.discipline == HEARTH_FAIR)
+			return p->scx.dsq_vtime;
 		tc = task_ctx(p);
 		return tc ? usage_of(tc) : 0;
 	}

@@ -20,7 +20,9 @@ struct task_ctx {
 	u64 usage;
 	/* unix: the decay that usage has seen. */
 	u64 epoch;
-	u64 started_at;
+	/* fair: the CPU time up to which it has been charged. */
+	u64 charged_ns;
+	/* complex: when it ran last. */
 	u64 stopped_at;
 	/* 100 / weight, in 65536ths: charging does not divide. */
 	u32 inverse_weight;
@@ -41,7 +43,7 @@ struct cpu_ctx {
 	s64 waiting;
 	/* Of the task that runs here. */
 	s64 running_rank;
-	/* complex: of the task that best_of_own found. */
+	/* Of what best_elsewhere or best_of_own found. */
 	s64 found_rank;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;

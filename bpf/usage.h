@@ -45,40 +45,35 @@ static __always_inline void usage_charge(struct task_ctx *tc, u64 ns)
 	tc->usage = usage_of(tc) + (ns * tc->inverse_weight >> 16);
 }
 
-/* fair: charges a running task up to now. */
-static __always_inline void usage_update(struct task_ctx *tc, u64 now)
+/* fair: charges a task for what it ran since it was last charged, by the kernel's
+ * own account, which is up to date when a task is dispatched, ticks or stops. */
+static __always_inline void usage_update(struct task_struct *p, struct task_ctx *tc)
 {
+	u64 ran_ns = p->se.sum_exec_runtime;
+
 	if (policy.discipline != HEARTH_FAIR)
 		return;
-	usage_charge(tc, now - tc->started_at);
-	tc->started_at = now;
+	usage_charge(tc, ran_ns - tc->charged_ns);
+	tc->charged_ns = ran_ns;
 	if (tc->usage > clock_usage)
 		clock_usage = tc->usage;
 }
 
 /* unix: the timer interrupts a running task. */
-static __always_inline void usage_tick(struct task_ctx *tc, u64 now)
+static __always_inline void usage_tick(struct task_struct *p, struct task_ctx *tc)
 {
-	usage_update(tc, now);
+	u64 now;
+
+	usage_update(p, tc);
 	if (policy.discipline != HEARTH_UNIX)
 		return;
+	now = scx_bpf_now();
 	if (now >= next_decay) {
 		if (next_decay)
 			epoch++;
 		next_decay = now + policy.decay_ns;
 	}
 	usage_charge(tc, policy.tick_ns);
-}
-
-static __always_inline void usage_start(struct task_ctx *tc, u64 now)
-{
-	tc->started_at = now;
-}
-
-static __always_inline void usage_stop(struct task_ctx *tc, u64 now)
-{
-	usage_update(tc, now);
-	tc->stopped_at = now;
 }
 
 /* fair: a task comes back from sleep. Being behind by its credits and a quantum

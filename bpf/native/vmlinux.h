@@ -31,6 +31,10 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	s32 pid;
 	s32 tgid;
@@ -38,10 +42,11 @@ struct task_struct {
 	u32 nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
+	struct sched_entity se;
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct task_struct) == 64, "mirrored in Rust");
+_Static_assert(sizeof(struct task_struct) == 72, "mirrored in Rust");
 
 enum {
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,

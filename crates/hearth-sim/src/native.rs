@@ -39,11 +39,12 @@ pub(crate) struct TaskStruct {
     pub(crate) weight: Cell<u32>,
     pub(crate) slice: Cell<u64>,
     pub(crate) dsq_vtime: Cell<u64>,
+    pub(crate) sum_exec_ns: Cell<u64>,
     comm: [u8; 16],
     allowed: CpuMask,
 }
 
-const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 64);
+const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 72);
 
 impl TaskStruct {
     pub(crate) fn new(pid: i32, cpu: usize, allowed: u64, name: &str) -> Rc<Self> {
@@ -61,6 +62,7 @@ impl TaskStruct {
             weight: Cell::new(100),
             slice: Cell::new(0),
             dsq_vtime: Cell::new(0),
+            sum_exec_ns: Cell::new(0),
             comm,
             allowed: CpuMask { bits: allowed },
         })

@@ -246,15 +246,17 @@ impl Kernel {
         }
     }
 
-    /// `update_curr_scx`: takes the time since the last call off the current task's slice.
+    /// `update_curr_scx`: adds the time since the last call to the current task's account, and takes it
+    /// off its slice.
     fn charge_slice(&mut self, cpu: usize) {
         let now_ps = self.ports[cpu].now_ps();
         let kernel_cpu = &mut self.cpus[cpu];
         let ran_ns = now_ps.saturating_sub(kernel_cpu.charged_ps) / 1000;
         kernel_cpu.charged_ps = now_ps;
         if let Some(current) = kernel_cpu.current {
-            let slice = &self.tasks[current].sched.slice;
-            slice.set(slice.get().saturating_sub(ran_ns));
+            let sched = &self.tasks[current].sched;
+            sched.sum_exec_ns.set(sched.sum_exec_ns.get() + ran_ns);
+            sched.slice.set(sched.slice.get().saturating_sub(ran_ns));
         }
     }
 
