@@ -28,6 +28,13 @@ static __always_inline u64 slice(void)
 
 /* ---- Where a task that wakes up goes ---- */
 
+/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
+ * not have made it yet, and looks again when it has (hearth_update_idle). */
+static __always_inline bool claim_idle(s32 cpu)
+{
+	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
 /* The idle CPU where the task has most credit. */
 static __always_inline s32 idle_cpu(struct task_struct *p, struct task_ctx *tc, u64 wake_flags)
 {
@@ -60,6 +67,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	cpu = idle_cpu(p, tc, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
+	usage_update(p, tc);
 	usage_wake(tc);
 	stats_of(cpu)->direct++;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
@@ -80,6 +88,7 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 	    rank_of_task(tc, p->pid, cpu, away) >= running)
 		return;
 	stats_of(cpu)->preempted++;
+	cpu_ctx(cpu)->expired = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
@@ -99,11 +108,12 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
 		return;
 	}
+	usage_update(p, tc);
 	if (enq_flags & SCX_ENQ_WAKEUP)
 		usage_wake(tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
-	if (scx_bpf_test_and_clear_cpu_idle(cpu)) {
+	if (claim_idle(cpu)) {
 		stats_of(cpu)->direct++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
 		return;
@@ -187,6 +197,7 @@ static __always_inline bool take(s32 queue, s32 cpu)
 
 	if (!scx_bpf_dsq_move_to_local(queue))
 		return false;
+	queue_taken(queue);
 	if (queue == cpu)
 		st->own++;
 	else if (domain_of(queue) == domain_of(cpu))
@@ -266,26 +277,27 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 kept_rank = 0;
 
 	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
 		return;
-	if (cpu_ctx(cpu)->queue_epoch != epoch)
+	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch)
 		queue_renew(cpu);
 	if (runnable) {
 		usage_update(prev, tc);
 		kept_rank = rank(usage_of(tc), credit_of_running());
 	}
-	if (take_best(cpu, runnable && !tc->yielded, kept_rank))
+	if (take_best(cpu, runnable && cc->expired, kept_rank))
 		return;
 	if (!runnable) {
 		stats_of(cpu)->idle++;
 		return;
 	}
 	stats_of(cpu)->kept++;
-	tc->yielded = false;
 	task_set_slice(prev, slice());
-	cpu_ctx(cpu)->running_rank = kept_rank;
+	cc->expired = false;
+	cc->running_rank = kept_rank;
 }
 
 /* ---- A task runs ---- */
@@ -294,35 +306,36 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	if (!tc)
 		return;
 	queue_left(tc);
-	tc->yielded = false;
 	tc->last_cpu = cpu;
-	cpu_ctx(cpu)->last_pid = p->pid;
-	cpu_ctx(cpu)->running_rank = rank(usage_of(tc), credit_of_running());
+	cc->last_pid = p->pid;
+	cc->expired = false;
+	cc->running_rank = rank(usage_of(tc), credit_of_running());
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 {
 	struct task_ctx *tc = task_ctx(p);
-	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cc = cpu_ctx(scx_bpf_task_cpu(p));
 
 	if (!tc)
 		return;
 	usage_tick(p, tc);
-	cpu_ctx(cpu)->running_rank = rank(usage_of(tc), credit_of_running());
+	cc->running_rank = rank(usage_of(tc), credit_of_running());
+	if (!p->scx.slice)
+		cc->expired = true;
 }
 
+/* complex only: its credits fade from here on. */
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 {
 	struct task_ctx *tc = task_ctx(p);
 
-	if (!tc)
-		return;
-	usage_update(p, tc);
-	if (is_complex())
+	if (tc)
 		tc->stopped_at = scx_bpf_now();
 }
 
@@ -341,6 +354,7 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 {
 	u32 domain;
 
+	cpu_ctx(cpu)->is_idle = idle;
 	if (!idle)
 		return;
 	if (is_attached()) {
@@ -354,16 +368,6 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 			return;
 		}
 	}
-}
-
-bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *to)
-{
-	struct task_ctx *tc = task_ctx(from);
-
-	if (tc)
-		tc->yielded = true;
-	task_set_slice(from, 0);
-	return false;
 }
 
 /* ---- A task, or the scheduler, begins ---- */
@@ -402,6 +406,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		return err;
 	bpf_for(i, 0, topology.nr_cpus) {
 		cpu_ctx(i)->head = NO_USAGE;
+		cpu_ctx(i)->is_idle = true;
 		domain_ctx(i)->first = NO_CPU;
 		err = scx_bpf_create_dsq(i, node_of(i));
 		if (err)
@@ -425,7 +430,6 @@ struct sched_ext_ops hearth_ops = {
 	.stopping = (void *)hearth_stopping,
 	.disable = (void *)hearth_disable,
 	.update_idle = (void *)hearth_update_idle,
-	.yield = (void *)hearth_yield,
 	.set_weight = (void *)hearth_set_weight,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,

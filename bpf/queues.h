@@ -34,7 +34,8 @@ static __always_inline void head_set(s32 cpu, u64 usage)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	cc->head = usage;
-	cc->head_epoch = epoch;
+	if (policy.discipline == HEARTH_UNIX)
+		cc->head_epoch = epoch;
 }
 
 /* Looks for the first of a domain's heads. */
@@ -58,18 +59,17 @@ verified_alone int domain_refresh(u32 domain)
 }
 
 /* The usage of a queue's first task, from the queue itself. */
-static u64 head_look(s32 cpu)
+static __always_inline u64 head_look(s32 cpu)
 {
-	struct task_struct *p;
+	struct task_struct *p = dsq_first(cpu);
 	struct task_ctx *tc;
 
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (policy.discipline == HEARTH_FAIR)
-			return p->scx.dsq_vtime;
-		tc = task_ctx(p);
-		return tc ? usage_of(tc) : 0;
-	}
-	return NO_USAGE;
+	if (!p)
+		return NO_USAGE;
+	if (policy.discipline == HEARTH_FAIR)
+		return p->scx.dsq_vtime;
+	tc = task_ctx(p);
+	return tc ? usage_of(tc) : 0;
 }
 
 /* The head of a queue may have changed. */
@@ -85,6 +85,23 @@ verified_alone int head_refresh(s32 cpu)
 	return 0;
 }
 
+/* A task of this queue was moved to a CPU, where it will run: a lone one leaves the
+ * queue empty, and nobody needs to look. */
+static __always_inline void queue_taken(s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
+
+	if (cc->waiting != 1)
+		return;
+	head_set(cpu, NO_USAGE);
+	cc->head_is_known = true;
+	if (domain->waiting == 1)
+		domain->first = NO_CPU;
+	else if (domain->first == cpu)
+		domain_refresh(domain_of(cpu));
+}
+
 /* A task no longer waits: it runs, or is not runnable any more. */
 static __always_inline void queue_left(struct task_ctx *tc)
 {
@@ -95,7 +112,10 @@ static __always_inline void queue_left(struct task_ctx *tc)
 	tc->queue = NO_CPU;
 	__sync_fetch_and_add(&cpu_ctx(cpu)->waiting, -1);
 	__sync_fetch_and_add(&domain_ctx(domain_of(cpu))->waiting, -1);
-	head_refresh(cpu);
+	if (cpu_ctx(cpu)->head_is_known)
+		cpu_ctx(cpu)->head_is_known = false;
+	else
+		head_refresh(cpu);
 }
 
 /* The kernel links the task in when the callback has returned. */

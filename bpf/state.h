@@ -29,8 +29,6 @@ struct task_ctx {
 	/* Where it ran last, and where it waits now. */
 	s32 last_cpu;
 	s32 queue;
-	/* It yields: not to be picked at this very reschedule. */
-	bool yielded;
 };
 
 struct cpu_ctx {
@@ -39,7 +37,7 @@ struct cpu_ctx {
 	u64 head_epoch;
 	/* The decay that the order of the queue has seen. */
 	u64 queue_epoch;
-	/* Tasks in the queue. */
+	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
 	/* Of the task that runs here. */
 	s64 running_rank;
@@ -47,6 +45,12 @@ struct cpu_ctx {
 	s64 found_rank;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;
+	/* It was made to stop, by the tick or for another; if not, it yields. */
+	bool expired;
+	/* Nothing runs here, or nothing is known yet. */
+	bool is_idle;
+	/* The head counts no task that was moved. */
+	bool head_is_known;
 };
 
 struct domain_ctx {

@@ -28,13 +28,18 @@ static u64 clock_usage;
 
 static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
 {
-	u64 age = epoch - usage_epoch;
+	u64 age;
 
+	if (policy.discipline == HEARTH_FAIR)
+		return usage;
+	age = epoch - usage_epoch;
 	return age < 64 ? usage >> age : 0;
 }
 
 static __always_inline u64 usage_of(struct task_ctx *tc)
 {
+	if (policy.discipline == HEARTH_FAIR)
+		return tc->usage;
 	tc->usage = decayed(tc->usage, tc->epoch);
 	tc->epoch = epoch;
 	return tc->usage;
@@ -46,7 +51,7 @@ static __always_inline void usage_charge(struct task_ctx *tc, u64 ns)
 }
 
 /* fair: charges a task for what it ran since it was last charged, by the kernel's
- * own account, which is up to date when a task is dispatched, ticks or stops. */
+ * own account: at ticks, and whenever its usage is about to count. */
 static __always_inline void usage_update(struct task_struct *p, struct task_ctx *tc)
 {
 	u64 ran_ns = p->se.sum_exec_runtime;

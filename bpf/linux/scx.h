@@ -66,6 +66,21 @@ bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct t
 
 #define scx_bpf_now() (bpf_ksym_exists(scx_bpf_now) ? scx_bpf_now() : bpf_ktime_get_ns())
 
+/* Without a call. */
+#define scx_bpf_task_cpu(p) ((s32)(p)->thread_info.cpu)
+
+/* The first task of a queue, or NULL. */
+static __always_inline struct task_struct *dsq_first(u64 dsq_id)
+{
+	struct task_struct *p;
+
+	if (bpf_ksym_exists(scx_bpf_dsq_peek))
+		return scx_bpf_dsq_peek(dsq_id);
+	bpf_for_each(scx_dsq, p, dsq_id, 0)
+		return p;
+	return NULL;
+}
+
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice))

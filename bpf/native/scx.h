@@ -17,6 +17,11 @@
 #define BPF_STRUCT_OPS(name, args...) name(args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)
 
+static __always_inline struct task_struct *dsq_first(u64 dsq_id)
+{
+	return hearth_kernel.dsq_peek(hearth_kernel.self, dsq_id);
+}
+
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {
 	p->scx.slice = slice;

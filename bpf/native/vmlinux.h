@@ -39,6 +39,7 @@ struct task_struct {
 	s32 pid;
 	s32 tgid;
 	u32 cpu;
+	s32 on_cpu;
 	u32 nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
@@ -46,7 +47,7 @@ struct task_struct {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct task_struct) == 72, "mirrored in Rust");
+_Static_assert(sizeof(struct task_struct) == 80, "mirrored in Rust");
 
 enum {
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,

@@ -31,6 +31,7 @@ struct hearth_kernel {
 				 u64 vtime, u64 enq_flags);
 	bool (*dsq_move_to_local)(void *self, u64 dsq_id);
 	s32 (*dsq_nr_queued)(void *self, u64 dsq_id);
+	struct task_struct *(*dsq_peek)(void *self, u64 dsq_id);
 	void *(*dsq_walk_new)(void *self, u64 dsq_id);
 	struct task_struct *(*dsq_walk_next)(void *self, void *walk);
 	void (*dsq_walk_destroy)(void *self, void *walk);

@@ -100,9 +100,14 @@ impl Scheduler {
             rodata.policy = shape::policy(policy, kernel::tick_ns());
             rodata.topology = topology;
         }
+        // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
+        let operations = unsafe { &mut *open.struct_ops.hearth_ops };
         if options.partial {
-            // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
-            unsafe { (*open.struct_ops.hearth_ops).flags |= SWITCH_PARTIAL };
+            operations.flags |= SWITCH_PARTIAL;
+        }
+        if !policy.complex {
+            // Not called at all, for it would have nothing to do.
+            operations.stopping = ptr::null_mut();
         }
         let mut skeleton = open.load().map_err(refused("load"))?;
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;

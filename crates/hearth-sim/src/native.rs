@@ -33,6 +33,7 @@ pub(crate) struct TaskStruct {
     pub(crate) pid: i32,
     pub(crate) tgid: i32,
     pub(crate) cpu: Cell<u32>,
+    pub(crate) on_cpu: Cell<i32>,
     pub(crate) nr_cpus_allowed: u32,
     cpus_ptr: *const CpuMask,
     pub(crate) flags: Cell<u32>,
@@ -44,7 +45,7 @@ pub(crate) struct TaskStruct {
     allowed: CpuMask,
 }
 
-const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 72);
+const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 80);
 
 impl TaskStruct {
     pub(crate) fn new(pid: i32, cpu: usize, allowed: u64, name: &str) -> Rc<Self> {
@@ -54,6 +55,7 @@ impl TaskStruct {
             pid,
             tgid: pid,
             cpu: Cell::new(cpu as u32),
+            on_cpu: Cell::new(0),
             nr_cpus_allowed: allowed.count_ones(),
             // SAFETY: only the address of a field is computed; the allocation outlives the pointer, which
             // is a field of the same allocation.
@@ -91,7 +93,7 @@ struct Ops {
     runnable: Option<extern "C" fn(Task, u64)>,
     running: extern "C" fn(Task),
     stopping: extern "C" fn(Task, bool),
-    yield_: extern "C" fn(Task, Task) -> bool,
+    yield_: Option<extern "C" fn(Task, Task) -> bool>,
     set_weight: extern "C" fn(Task, u32),
     update_idle: extern "C" fn(i32, bool),
     init_task: extern "C" fn(Task, *const bool) -> i32,
@@ -169,6 +171,7 @@ struct Kfuncs {
     dsq_insert_vtime: extern "C" fn(&Scx, &TaskStruct, u64, u64, u64, u64),
     dsq_move_to_local: extern "C" fn(&Scx, u64) -> bool,
     dsq_nr_queued: extern "C" fn(&Scx, u64) -> i32,
+    dsq_peek: extern "C" fn(&Scx, u64) -> Task,
     dsq_walk_new: extern "C" fn(&Scx, u64) -> *mut c_void,
     dsq_walk_next: extern "C" fn(&Scx, *mut c_void) -> Task,
     dsq_walk_destroy: extern "C" fn(&Scx, *mut c_void),
@@ -198,6 +201,9 @@ extern "C" fn dsq_move_to_local(scx: &Scx, id: u64) -> bool {
 }
 extern "C" fn dsq_nr_queued(scx: &Scx, id: u64) -> i32 {
     scx.queued(id)
+}
+extern "C" fn dsq_peek(scx: &Scx, id: u64) -> Task {
+    scx.peek(id).map_or(std::ptr::null(), |task| Rc::as_ptr(&task))
 }
 extern "C" fn dsq_walk_new(scx: &Scx, id: u64) -> *mut c_void {
     scx.walk_new(id) as *mut c_void
@@ -344,7 +350,10 @@ impl Scheduler {
     }
 
     pub(crate) fn yield_task(&self, p: &TaskStruct) {
-        (self.ops().yield_)(p, std::ptr::null());
+        match self.ops().yield_ {
+            Some(yield_) => drop(yield_(p, std::ptr::null())),
+            None => p.slice.set(0),
+        }
     }
 }
 
@@ -398,6 +407,7 @@ fn kfuncs(scx: &Rc<Scx>) -> Kfuncs {
         dsq_insert_vtime,
         dsq_move_to_local,
         dsq_nr_queued,
+        dsq_peek,
         dsq_walk_new,
         dsq_walk_next,
         dsq_walk_destroy,

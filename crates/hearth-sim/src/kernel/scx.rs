@@ -309,6 +309,14 @@ impl Scx {
         queue.fifo.iter().copied().chain(queue.by_vtime.iter().map(|&(_, _, pid)| pid)).collect()
     }
 
+    /// `scx_bpf_dsq_peek`: the first task of a queue.
+    pub(crate) fn peek(&self, id: u64) -> Option<Rc<TaskStruct>> {
+        let queues = self.queues.borrow();
+        let queue = queues.get(&id)?;
+        let first = queue.fifo.front().copied().or_else(|| queue.by_vtime.first().map(|&(_, _, pid)| pid));
+        self.slot(first?).map(|slot| Rc::clone(&slot.task))
+    }
+
     /// `bpf_iter_scx_dsq_new`: a walk over the tasks that are in the queue now. Never 0.
     pub(crate) fn walk_new(&self, id: u64) -> usize {
         let mut walks = self.walks.borrow_mut();

@@ -30,6 +30,10 @@ impl Kernel {
         }
         match next {
             Some(task) => {
+                if previous.is_none() {
+                    self.enter(cpu, Callback::Other);
+                    self.scheduler.update_idle(cpu, false);
+                }
                 let comes = self.tasks[task].last_cpu.is_some_and(|last| last != cpu);
                 if let Some(displaced) = displaced.filter(|_| comes) {
                     self.account.displaces(task, displaced);
@@ -54,6 +58,7 @@ impl Kernel {
         let sched = Rc::clone(&self.tasks[task].sched);
         self.enter(cpu, Callback::Other);
         self.scheduler.stopping(&sched, false);
+        sched.on_cpu.set(0);
         sched.flags.set(sched.flags.get() & !TASK_QUEUED);
         if self.tasks[task].state != State::Dead {
             self.tasks[task].state = State::Blocked;
@@ -97,6 +102,7 @@ impl Kernel {
         } else {
             self.enqueue(task, cpu, cpu, 0);
         }
+        sched.on_cpu.set(0);
     }
 
     fn start(&mut self, task: TaskId, cpu: usize, goes_on: bool, begin: Begin) {
@@ -111,6 +117,7 @@ impl Kernel {
         let waited_ps = slot.woken_ps.take().map(|woken_ps| now_ps.saturating_sub(woken_ps));
         let sched = Rc::clone(&slot.sched);
         sched.cpu.set(cpu as u32);
+        sched.on_cpu.set(1);
         self.ports[cpu]
             .set_task(task as u16 + 1, self.account.interval_begins(cpu, task, from, waited_ps, begin));
         let kernel_cpu = &mut self.cpus[cpu];
