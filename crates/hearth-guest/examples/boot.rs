@@ -26,6 +26,9 @@ struct Options {
     /// A program of the host to put into the guest, with its shared libraries: HOST=GUEST
     #[arg(long, value_parser = file)]
     file: Vec<(PathBuf, PathBuf)>,
+    /// Where to look for shared libraries first
+    #[arg(long)]
+    libraries: Vec<PathBuf>,
     /// The kernel
     #[arg(long, value_enum, default_value = "pinned")]
     kernel: KernelName,
@@ -62,7 +65,7 @@ fn main() -> Result<ExitCode> {
         .mode(if options.concurrent { Mode::Concurrent } else { Mode::Deterministic })
         .limit(Duration::from_secs(options.limit));
     for (host, inside) in &options.file {
-        guest = guest.program(host, inside, &[])?;
+        guest = guest.program(host, inside, &options.libraries)?;
     }
     let started = Instant::now();
     let output = guest.run(&options.script)?;

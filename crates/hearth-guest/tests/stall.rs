@@ -1,0 +1,66 @@
+//! A scheduler whose tasks do not run is thrown out by the kernel, and Hearth says why.
+//!
+//! A real-time task holds a CPU, nothing of which is left for others, and a task is bound to it: as
+//! far as the kernel can tell, the scheduler has forgotten the task.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Shared, first, line, records};
+use hearth_guest::{Kernel, Output};
+
+const SCRIPT: &str = "
+section start
+start
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+for server in fair ext; do
+	echo 0 >/sys/kernel/debug/sched/${server}_server/cpu2/runtime
+done
+section tasks
+tasks spin 1000 0 2 &
+tasks hog 2 14000
+wait
+section state
+state
+section log
+cat /tmp/log
+section again
+start
+hearth stop
+await disabled
+";
+
+fn output() -> Option<&'static Output> {
+    static GUEST: Shared = Shared::new();
+    GUEST.output(SCRIPT, Kernel::Pinned)
+}
+
+#[test]
+fn the_kernel_ends_a_scheduler_that_lets_a_task_wait_too_long() {
+    let Some(output) = output() else { return };
+    assert_eq!(line(output, "state"), "disabled");
+    let told = output.kernel_trouble().join("\n");
+    assert!(told.contains("runnable task stall"), "{told}");
+}
+
+#[test]
+fn hearth_says_why_the_kernel_ended_it() {
+    let Some(output) = output() else { return };
+    let log = output.section("log").unwrap().lines.join("\n");
+    assert!(log.contains("the kernel ended the scheduler") && log.contains("failed to run"), "{log}");
+}
+
+#[test]
+fn tasks_go_on_after_the_scheduler_was_ended() {
+    let Some(output) = output() else { return };
+    assert_eq!(records(output, "tasks", "nice").len(), 1);
+    assert!(first(output, "tasks", "hog").get::<u64>("cpu_ns").unwrap() > 0);
+}
+
+#[test]
+fn it_starts_again_after_it_was_ended() {
+    let Some(output) = output() else { return };
+    assert_eq!(first(output, "again", "start").text("state"), Some("enabled"));
+    assert_eq!(first(output, "again", "await").text("state"), Some("disabled"));
+}
