@@ -31,8 +31,10 @@ demo: build
 	@mkdir -p $(OUT)
 	@tools/demo target/release/hearth $(OUT)
 
-test: packages
-	$(CARGO) test --workspace --locked
+# Without a guest the kernel tests are skipped; install-guest says why.
+test: packages static
+	@tools/install-guest || true
+	HEARTH_STATIC=$(STATIC) $(CARGO) test --workspace --locked
 
 lint:
 	@tools/install-packages clang-format=clang-format
