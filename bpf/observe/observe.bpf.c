@@ -31,11 +31,12 @@ struct observe_cpu {
 	u32 kind;
 	u32 before;
 	u8 counted;
-	u8 in_later;
-	u16 pad;
-	/* Counters at the start, and where the current part began. */
+	u8 first_ended;
+	u8 later_began;
+	u8 pad;
+	/* Counters at the start, and where the current later part began. */
 	struct reading start;
-	struct reading part;
+	struct reading later;
 	struct lots lots;
 	/* The slice: its task, its program, its time so far. */
 	u32 slice_pid;
@@ -72,7 +73,8 @@ static __always_inline void cpu_read(struct observe_cpu *cpu, struct reading *re
 {
 	u64 ns;
 
-	read_counters(reading, now);
+	if (!read_counters(reading, now))
+		cpu->counted = false;
 	if (cpu->time.reads++ & 7)
 		return;
 	ns = bpf_ktime_get_ns() - now;
@@ -89,22 +91,30 @@ static __always_inline void reading_since(struct reading *part, const struct rea
 	part->cycles = now->cycles - then->cycles;
 }
 
-/* A part of a counted interval ends, and another begins. */
-static __always_inline void part_ends(struct observe_cpu *cpu, struct observe_program *program,
-				      const struct reading *now)
+static __always_inline void
+first_part_ends(struct observe_cpu *cpu, struct observe_program *program, const struct reading *now)
+{
+	struct reading part;
+
+	if (cpu->first_ended || cpu->before >= OBSERVE_BEFORES)
+		return;
+	reading_since(&part, now, &cpu->start);
+	sums_add(&program->first[cpu->before], &part);
+	cpu->first_ended = true;
+}
+
+static __always_inline void
+later_part_ends(struct observe_cpu *cpu, struct observe_program *program, const struct reading *now)
 {
 	struct reading part;
 	u32 bin;
 
-	reading_since(&part, now, &cpu->part);
-	if (cpu->in_later) {
-		bin = bin_from(cpu->part.ns - cpu->start.ns, 20, OBSERVE_LATER);
-		if (bin < OBSERVE_LATER)
-			sums_add(&program->later[bin], &part);
-	} else if (cpu->before < OBSERVE_BEFORES) {
-		sums_add(&program->first[cpu->before], &part);
-	}
-	cpu->part = *now;
+	if (!cpu->later_began)
+		return;
+	bin = bin_from(cpu->later.ns - cpu->start.ns, OBSERVE_LATER_BIT, OBSERVE_LATER);
+	reading_since(&part, now, &cpu->later);
+	if (bin < OBSERVE_LATER)
+		sums_add(&program->later[bin], &part);
 }
 
 static __always_inline void slice_ends(struct observe_cpu *cpu)
@@ -139,8 +149,10 @@ static __always_inline void interval_ends(struct observe_cpu *cpu, u64 now, u32 
 		program->ends[why]++;
 	if (cpu->before < OBSERVE_BEFORES)
 		program->befores[cpu->before]++;
-	if (cpu->counted)
-		part_ends(cpu, program, reading);
+	if (cpu->counted) {
+		first_part_ends(cpu, program, reading);
+		later_part_ends(cpu, program, reading);
+	}
 }
 
 static __always_inline u32 what_was_before(struct observe_cpu *cpu, struct observe_task *task,
@@ -237,8 +249,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!was_counted)
 		cpu_read(cpu, &reading, now);
 	cpu->start = reading;
-	cpu->part = reading;
-	cpu->in_later = false;
+	cpu->first_ended = false;
+	cpu->later_began = false;
 	return 0;
 }
 
@@ -262,10 +274,13 @@ int on_sample(void *context)
 	bin = bin_from(so_far.ns, 13, OBSERVE_CURVE);
 	if (cpu->before < OBSERVE_BEFORES && bin < OBSERVE_CURVE)
 		point_add(&program->curve[cpu->before][bin], &so_far);
-	if (so_far.ns < OBSERVE_FIRST_PART_NS)
-		return 0;
-	part_ends(cpu, program, &now);
-	cpu->in_later = true;
+	later_part_ends(cpu, program, &now);
+	if (so_far.ns >= OBSERVE_FIRST_PART_NS)
+		first_part_ends(cpu, program, &now);
+	if (so_far.ns >= OBSERVE_LATER_NS) {
+		cpu->later = now;
+		cpu->later_began = true;
+	}
 	return 0;
 }
 
@@ -290,7 +305,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p)
 {
-	struct observe_task *task = bpf_task_storage_get(&tasks, p, 0, 0);
+	u64 flags = scope == OBSERVE_HOST ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0;
+	struct observe_task *task = bpf_task_storage_get(&tasks, p, 0, flags);
 	struct observe_cpu *cpu = this_cpu();
 
 	if (!task || !cpu)

@@ -4,21 +4,24 @@
  * these structs as words of 64 bits, in this order.
  *
  * Times are nanoseconds. A dispatch interval is the time from one switch to a task until the next
- * switch away from it. It has parts:
+ * switch away from it. Samples cut it into parts:
  *
- *   |<------ first part ------>|<-- later part -->|<-- later part -->|
- *   switch in                  sample             sample             switch out
+ *   |<------------- first part ------------>|
+ *                  |<----- later part ----->|<------ later part ------>|
+ *   switch in      sample                   sample                     switch out
  *
  * The first part ends with the first sample that comes OBSERVE_FIRST_PART_NS or more after the
- * start, or with the interval. The reload transient is in the first part; the steady state is what
- * later parts show.
+ * start, or with the interval: the reload transient is in it. A later part begins with any sample
+ * that comes OBSERVE_LATER_NS or more after the start: the later, the nearer to the steady state.
  */
 #ifndef HEARTH_OBSERVE_H
 #define HEARTH_OBSERVE_H
 
 /* A power of two; the host refuses machines with more. */
 #define OBSERVE_MAX_CPUS 512
-#define OBSERVE_FIRST_PART_NS 1000000ULL
+#define OBSERVE_FIRST_PART_NS (1ULL << 20)
+#define OBSERVE_LATER_BIT 16
+#define OBSERVE_LATER_NS (1ULL << OBSERVE_LATER_BIT)
 #define OBSERVE_NAME 32
 
 /* Whose tasks are watched. */
@@ -54,8 +57,8 @@ enum observe_end {
 
 /* Lengths: 4 bins for each doubling, from 1 microsecond (2^10 ns) up. */
 #define OBSERVE_LENGTHS 100
-/* Positions of later parts: from 1, 2, 4 and 8 ms. */
-#define OBSERVE_LATER 4
+/* Where later parts begin: from OBSERVE_LATER_NS up, a bin for each doubling. */
+#define OBSERVE_LATER 8
 /* Positions of samples: below 16 microseconds, then a bin for each doubling. */
 #define OBSERVE_CURVE 12
 

@@ -5,9 +5,9 @@ use perf_event::{Builder, Counter, ReadFormat};
 use serde::Serialize;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-/// Nanoseconds between two samples on a CPU; a prime number of microseconds, so that samples do not
-/// keep step with the kernel's ticks.
-pub(super) const SAMPLE_NS: u64 = 1_999_000;
+/// Nanoseconds between two samples on a CPU. Out of step with the kernel's ticks, so that samples come
+/// anywhere in intervals.
+pub(super) const SAMPLE_NS: u64 = 3_691_000;
 
 /// One counter on all CPUs, by CPU.
 pub(super) type Everywhere = Vec<(usize, Counter)>;

@@ -12,7 +12,7 @@
 //! itself costs misses, and no scheduler saves those). The same with cycles in place of misses gives
 //! the time of the transient directly, with whatever else is cold.
 
-use super::layout::{Before, Program, Sums};
+use super::layout::{BEYOND_FIRST, Before, Program, Sums};
 use serde::Serialize;
 
 /// Half the width of an interval that holds the true value 19 times of 20, in standard errors.
@@ -124,13 +124,13 @@ impl Pairs {
 }
 
 /// Where the rate of the steady state comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Baseline {
-    /// Later parts of the same intervals.
-    LaterParts,
+    /// What intervals do from so many milliseconds on.
+    FromMs(f64),
     /// Intervals before which nothing else ran.
-    UndisturbedIntervals,
+    Undisturbed,
 }
 
 /// A rate for each instruction in the steady state.
@@ -142,15 +142,22 @@ pub struct Steady {
     pub baseline: Baseline,
 }
 
-/// The steady state of a program, if enough of it was seen.
+/// The steady state of a program, if enough of it was seen: from 1 ms into intervals on, or from as
+/// late as there are enough later parts.
 pub fn steady(program: &Program, of: Of) -> Option<Steady> {
-    let later: Sums = program.later.iter().sum();
-    if later.count >= FEW && later.instructions > 0 {
-        let rate = Pairs::of(&later, of).ratio();
-        return Some(Steady { rate, baseline: Baseline::LaterParts });
-    }
-    let rate = common_slope(program, of)?;
-    Some(Steady { rate, baseline: Baseline::UndisturbedIntervals })
+    let from_bin = |bin: usize| {
+        let later: Sums = program.later[bin..].iter().sum();
+        let enough = later.count >= FEW && later.instructions > 0;
+        enough.then(|| Steady {
+            rate: Pairs::of(&later, of).ratio(),
+            baseline: Baseline::FromMs(Program::later_ns(bin) as f64 / 1e6),
+        })
+    };
+    let undisturbed = || {
+        let rate = common_slope(program, of)?;
+        Some(Steady { rate, baseline: Baseline::Undisturbed })
+    };
+    from_bin(BEYOND_FIRST).or_else(undisturbed).or_else(|| (0..BEYOND_FIRST).rev().find_map(from_bin))
 }
 
 /// The slope that first parts have in common, whatever happened before them; each kind has its own

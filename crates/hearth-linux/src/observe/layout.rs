@@ -3,7 +3,10 @@
 /// Limits and sizes of `observe.h`.
 pub const MAX_CPUS: usize = 512;
 const LENGTHS: usize = 100;
-const LATER: usize = 4;
+/// Where later parts begin: from 2^16 ns up, a bin for each doubling.
+pub const LATER: usize = 8;
+/// The bins from here on are beyond all first parts.
+pub const BEYOND_FIRST: usize = 4;
 const CURVE: usize = 12;
 
 /// What happened before an interval.
@@ -71,8 +74,8 @@ pub struct Sums {
 }
 
 impl Sums {
-    /// Adds one part.
-    pub fn record(&mut self, ns: u64, instructions: u64, misses: u64, cycles: u64) {
+    /// Adds one part: nanoseconds, instructions, misses, cycles.
+    pub fn record(&mut self, [ns, instructions, misses, cycles]: [u64; 4]) {
         let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
         *self += Sums {
             count: 1,
@@ -212,7 +215,7 @@ pub struct Program {
     pub slice_lengths: Lengths,
     /// First parts of counted intervals, by what happened before.
     pub first: [Sums; Before::COUNT],
-    /// Later parts, by where they began: from 1, 2, 4 and 8 ms.
+    /// Later parts, by where they began. Those of the lower bins lie within first parts.
     pub later: [Sums; LATER],
     /// Samples by what happened before, and by where: below 16 µs, then a bin for each doubling.
     pub curve: [[Point; CURVE]; Before::COUNT],
@@ -238,9 +241,14 @@ impl Program {
         self.ends.iter().sum()
     }
 
-    /// All counted parts.
-    pub fn counted(&self) -> Sums {
-        self.first.iter().chain(&self.later).sum()
+    /// Parts that together are all counted intervals, without overlap.
+    pub fn parts(&self) -> impl Iterator<Item = &Sums> {
+        self.first.iter().chain(&self.later[BEYOND_FIRST..])
+    }
+
+    /// Where a bin of later parts begins, in nanoseconds.
+    pub fn later_ns(bin: usize) -> u64 {
+        1 << (16 + bin)
     }
 }
 

@@ -283,12 +283,8 @@ fn pooled_cost(observed: &Observed, watched_ns: u64) -> Option<Estimate> {
         .programs
         .values()
         .filter(|program| program.interval_ns as f64 >= SMALL_SHARE * watched_ns as f64);
-    let parts: Vec<Sums> = large.flat_map(parts).collect();
+    let parts: Vec<Sums> = large.flat_map(Program::parts).copied().collect();
     estimate::miss_cost(&parts)
-}
-
-fn parts(program: &Program) -> Vec<Sums> {
-    program.first.iter().chain(&program.later).copied().collect()
 }
 
 impl ProgramReport {
@@ -335,14 +331,14 @@ impl Moves {
 
 impl Counted {
     fn new(program: &Program, pooled: Option<Estimate>) -> Option<Self> {
-        let counted = program.counted();
+        let counted = program.parts().sum::<Sums>();
         let intervals: u64 = program.first.iter().map(|sums| sums.count).sum();
         if intervals == 0 || counted.instructions == 0 || counted.ns == 0 {
             return None;
         }
         let scale = program.interval_ns as f64 / counted.ns as f64;
         let ns_per_cycle = counted.ns as f64 / counted.cycles.max(1) as f64;
-        let own = estimate::miss_cost(&parts(program));
+        let own = estimate::miss_cost(&program.parts().copied().collect::<Vec<_>>());
         let cost = own.or(pooled);
         let steady = estimate::steady(program, Of::Misses);
         let reloads = steady.and_then(|steady| estimate::reloads(program, Of::Misses, &steady));

@@ -25,6 +25,8 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const PROGRAMS_BYTES: usize = 256 << 20;
 /// What one program takes on one CPU.
 const PROGRAM_BYTES: usize = 8 << 10;
+/// The name of all programs that found no slot.
+const OTHERS: &str = "(other programs)";
 /// How often Ctrl-C is looked for.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a command that was interrupted may take to end.
@@ -83,9 +85,10 @@ pub fn observe(options: &Options, stop: &AtomicBool) -> Result<Observed, Observe
     let mut room = MaybeUninit::uninit();
     let mut open =
         ObserveSkelBuilder::default().open(&mut room).map_err(|error| ObserveError::from_bpf(&error))?;
-    configure(&mut open, options, &found, &topology, counters.present())?;
+    let slots = (PROGRAMS_BYTES / PROGRAM_BYTES / cpus.len().max(1)).clamp(64, 1024) as u32;
+    configure(&mut open, options, &found, &topology, counters.present(), slots)?;
     let skeleton = open.load().map_err(|error| ObserveError::from_bpf(&error))?;
-    let session = Session { skeleton, cpus, counters };
+    let session = Session { skeleton, cpus, counters, slots };
     session.run(options, found, stop)
 }
 
@@ -103,8 +106,8 @@ fn configure(
     found: &Found,
     topology: &HostTopology,
     present: Present,
+    slots: u32,
 ) -> Result<(), ObserveError> {
-    let slots = (PROGRAMS_BYTES / PROGRAM_BYTES / topology.cpus.len().max(1)).clamp(64, 1024) as u32;
     let in_cgroup = matches!(options.target, Target::Cgroup(_));
     open.progs.on_attach.set_autoload(in_cgroup);
     open.progs.on_sample.set_autoload(present.all());
@@ -117,9 +120,7 @@ fn configure(
     constants.target = found.scope.target;
     constants.observer = std::process::id();
     constants.each_task = options.each_task;
-    constants.has_cycles = present.all();
-    constants.has_instructions = present.all();
-    constants.has_misses = present.all();
+    constants.has_counters = present.all();
     constants.sample_ns = SAMPLE_NS;
     constants.yield_call = if cfg!(target_arch = "x86_64") { 24 } else { 124 };
     places(topology, &mut constants.domain_of, &mut constants.node_of);
@@ -142,6 +143,7 @@ struct Session<'a> {
     skeleton: ObserveSkel<'a>,
     cpus: Vec<usize>,
     counters: Counters,
+    slots: u32,
 }
 
 impl Session<'_> {
@@ -249,6 +251,7 @@ impl Session<'_> {
                 names.insert(u32::from_ne_bytes(slot), name(&key));
             }
         }
+        names.insert(self.slots - 1, OTHERS.to_owned());
         for (slot, name) in names {
             let Some(cpus) = maps.programs.lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY).map_err(bpf)?
             else {

@@ -159,8 +159,11 @@ fn counted(programs: &[&ProgramReport]) -> String {
 
 fn steady(counted: &Counted) -> String {
     match (counted.steady_misses_per_ki, counted.baseline) {
-        (Some(rate), Some(Baseline::LaterParts)) => significant(rate.value),
-        (Some(rate), _) => format!("{}*", significant(rate.value)),
+        (Some(rate), Some(Baseline::FromMs(from))) if from < 1.0 => {
+            format!("{} (from {from:.2} ms)", significant(rate.value))
+        }
+        (Some(rate), Some(Baseline::Undisturbed)) => format!("{} (undisturbed)", significant(rate.value)),
+        (Some(rate), _) => significant(rate.value),
         _ => "not seen".to_owned(),
     }
 }
