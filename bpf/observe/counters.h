@@ -26,7 +26,7 @@ COUNTERS_EVENTS(misses);
 /* Whether all of them are there; the verifier drops what needs them where they are not. */
 const volatile bool has_counters;
 /* Share of a CPU's time that reading counters may cost, in millionths. */
-const volatile u32 budget_ppm = 2500;
+const volatile u32 budget_ppm;
 
 /* Time between two samples. */
 const volatile u64 sample_ns = 2000000;

@@ -312,6 +312,7 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	if (!task || !cpu)
 		return 0;
 	task->slot = slot_of(p);
+	task->last_cpu = bpf_get_smp_processor_id() + 1;
 	if (cpu->slice_pid != p->pid)
 		return 0;
 	/* The interval under way belongs to the program that it ends with. */

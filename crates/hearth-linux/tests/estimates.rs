@@ -103,7 +103,8 @@ fn report(program: Program) -> Report {
         programs: [("known".to_owned(), program)].into(),
         ..Observed::default()
     };
-    Report::new(&Options { target: Target::Host, duration: None, each_task: false }, &observed)
+    let options = Options { target: Target::Host, duration: None, each_task: false, counters_percent: 0.25 };
+    Report::new(&options, &observed)
 }
 
 proptest! {

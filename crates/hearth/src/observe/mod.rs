@@ -37,6 +37,9 @@ pub struct Arguments {
     /// Show each task by itself, in place of programs
     #[arg(long)]
     tasks: bool,
+    /// What reading counters may take of each CPU's time, in percent: more for short runs
+    #[arg(long, value_name = "PERCENT", default_value_t = observe::COUNTERS_PERCENT, value_parser = percent)]
+    counters_percent: f64,
     /// Show programs with little CPU time, too
     #[arg(short, long)]
     verbose: bool,
@@ -57,6 +60,13 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 10.0 => Ok(percent),
+        _ => Err("give a number above 0 and up to 10".to_owned()),
+    }
+}
+
 impl Arguments {
     fn target(&self) -> Target {
         match (&self.pid, &self.cgroup) {
@@ -70,8 +80,12 @@ impl Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let stop = interrupt::flag()?;
-    let options =
-        Options { target: arguments.target(), duration: arguments.duration, each_task: arguments.tasks };
+    let options = Options {
+        target: arguments.target(),
+        duration: arguments.duration,
+        each_task: arguments.tasks,
+        counters_percent: arguments.counters_percent,
+    };
     let observed = observe::observe(&options, stop).map_err(refusal)?;
     let report = Report::new(&options, &observed);
     print(arguments, &report)?;
