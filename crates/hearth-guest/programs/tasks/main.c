@@ -9,6 +9,7 @@
  *   tasks forks COUNT AT-ONCE                        children that exit at once
  *   tasks exits                                      children that end in every state
  *   tasks affinity COUNT CHANGES                     masks that change under spinners
+ *   tasks newcomers MS COUNT                         tasks that come to a crowded CPU
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *
@@ -24,8 +25,8 @@ static const struct {
 	{"spin", command_spin},		{"sleepers", command_sleepers},
 	{"yielders", command_yielders}, {"pingpong", command_pingpong},
 	{"forks", command_forks},	{"exits", command_exits},
-	{"affinity", command_affinity}, {"hog", command_hog},
-	{"memory", command_memory},
+	{"affinity", command_affinity}, {"newcomers", command_newcomers},
+	{"hog", command_hog},		{"memory", command_memory},
 };
 
 int main(int argc, char **argv)

@@ -7,6 +7,11 @@
  *   Masks of COUNT spinners change CHANGES times, to one CPU or to several. outside counts spinners
  *   that still ran outside their mask after it was set; stuck those that did not run for a second.
  *
+ *   tasks newcomers MS COUNT
+ *       newcomers=COUNT busy_wait_ns=T new_wait_ns=T
+ *   COUNT spinners crowd CPU 2 for MS, while one has CPU 1 alone. Then how long two others wait
+ * that come to CPU 2: the one from CPU 1, and one that is new.
+ *
  *   tasks hog CPU MS
  *       hog=CPU cpu_ns=T
  *   A SCHED_FIFO task that spins.
@@ -96,6 +101,57 @@ int command_affinity(int argc, char **argv)
 	}
 	printf("affinity=%d changes=%d outside=%d stuck=%d\n", count, changes, outside, stuck);
 	return outside || stuck;
+}
+
+#define LONELY_CPU 1
+#define CROWDED_CPU 2
+
+static pid_t fork_pinned(int which, int cpu)
+{
+	pid_t child = fork();
+
+	if (child < 0)
+		die("fork");
+	if (!child) {
+		pin(cpu);
+		spin_and_say_where(which);
+	}
+	return child;
+}
+
+static uint64_t wait_until_on(int which, int cpu, uint64_t limit_ns)
+{
+	uint64_t start = now_ns();
+
+	while (atomic_load(&spinners[which].cpu) != cpu && now_ns() - start < limit_ns)
+		sleep_ns(NS_PER_MS / 4);
+	return now_ns() - start;
+}
+
+int command_newcomers(int argc, char **argv)
+{
+	uint64_t length_ns = number(argc, argv, 0, 2000) * NS_PER_MS, busy_ns, new_ns;
+	int count = number(argc, argv, 1, 4), i;
+	pid_t children[MAX_TASKS];
+	cpu_set_t crowded;
+
+	spinners = shared(MAX_TASKS * sizeof(*spinners));
+	children[0] = fork_pinned(0, LONELY_CPU);
+	for (i = 1; i <= count; i++)
+		children[i] = fork_pinned(i, CROWDED_CPU);
+	sleep_ns(length_ns);
+	CPU_ZERO(&crowded);
+	CPU_SET(CROWDED_CPU, &crowded);
+	children[count + 1] = fork_pinned(count + 1, CROWDED_CPU);
+	new_ns = wait_until_on(count + 1, CROWDED_CPU, 20 * NS_PER_S);
+	set_mask(children[0], &crowded);
+	busy_ns = wait_until_on(0, CROWDED_CPU, 20 * NS_PER_S);
+	for (i = 0; i <= count + 1; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
+	}
+	printf("newcomers=%d busy_wait_ns=%lu new_wait_ns=%lu\n", count, busy_ns, new_ns);
+	return 0;
 }
 
 int command_hog(int argc, char **argv)

@@ -21,6 +21,7 @@ int command_pingpong(int argc, char **argv);
 int command_forks(int argc, char **argv);
 int command_exits(int argc, char **argv);
 int command_affinity(int argc, char **argv);
+int command_newcomers(int argc, char **argv);
 int command_hog(int argc, char **argv);
 int command_memory(int argc, char **argv);
 
