@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod daemon;
+pub mod doctor;
 pub mod ending;
 mod error;
 pub mod hogs;

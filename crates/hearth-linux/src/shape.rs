@@ -6,6 +6,9 @@ use hearth_machine::Holds;
 use hearth_machine::host::HostTopology;
 use hearth_policy::{Discipline, Policy};
 
+/// CPUs that the scheduler can serve (`HEARTH_MAX_CPUS`): those of lower numbers.
+pub(crate) const MAX_CPUS: usize = 512;
+
 pub(crate) fn policy(policy: &Policy, tick_ns: u64) -> types::hearth_policy {
     types::hearth_policy {
         quantum_ns: policy.quantum_ns,
@@ -53,7 +56,7 @@ pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
 
 pub(crate) fn topology(host: &HostTopology) -> Result<types::hearth_topology, Error> {
     let mut shape = types::hearth_topology::default();
-    let limit = shape.domain_of.len();
+    let limit = MAX_CPUS;
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max().unwrap_or(0);
     if greatest >= limit {
         return Err(Error::TooManyCpus { greatest, limit });

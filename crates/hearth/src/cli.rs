@@ -1,7 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
 #[cfg(feature = "linux")]
-use crate::linux::{start, status, stop, undo};
+use crate::linux::{doctor, start, status, stop, undo};
 #[cfg(feature = "linux")]
 use crate::observe;
 #[cfg(feature = "lab")]
@@ -66,6 +66,9 @@ pub enum Command {
     #[cfg(feature = "lab")]
     /// Shows one machine, policy, workload or experiment
     Show(show::Arguments),
+    /// Says what this kernel and machine can do, and what changes here under Hearth
+    #[cfg(feature = "linux")]
+    Doctor(doctor::Arguments),
     /// Gives this machine's CPUs to Hearth (sched_ext)
     #[cfg(feature = "linux")]
     #[command(after_help = start::EXAMPLES)]

@@ -50,6 +50,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "lab")]
         Command::Show(arguments) => show::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Doctor(arguments) => linux::doctor::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Start(arguments) => linux::start::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),

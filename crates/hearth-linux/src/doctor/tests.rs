@@ -1,0 +1,120 @@
+use super::*;
+
+/// A host of two CPUs in one socket with a kernel that can run Hearth.
+fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let base = [
+        ("proc/sys/kernel/osrelease", "7.3.4-amd64\n"),
+        ("proc/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
+        ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        ("sys/kernel/sched_ext/state", "disabled\n"),
+        ("sys/kernel/btf/vmlinux", "types"),
+        ("sys/devices/system/cpu/online", "0-1\n"),
+        ("sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
+        ("sys/devices/system/cpu/cpu1/topology/physical_package_id", "0\n"),
+    ];
+    for (path, text) in base.iter().chain(files) {
+        let path = root.path().join(path);
+        if text.is_empty() {
+            fs::remove_file(path).unwrap();
+            continue;
+        }
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+fn find(files: &[(&str, &str)], subject: &str) -> (Level, String, Verdict) {
+    let root = host(files);
+    let report = look(root.path());
+    let finding = report.findings.iter().find(|finding| finding.subject == subject);
+    let finding = finding.unwrap_or_else(|| panic!("no {subject} in {:#?}", report.findings));
+    let words = format!("{} {}", finding.found, finding.advice.clone().unwrap_or_default());
+    (finding.level, words, report.verdict)
+}
+
+#[test]
+fn a_kernel_with_everything_is_ready() {
+    let root = host(&[]);
+    let report = look(root.path());
+    assert_eq!(report.verdict, Verdict::Ready, "{report:#?}");
+    assert!(report.findings.iter().all(|finding| finding.level == Level::Ok), "{report:#?}");
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_to_do() {
+    for (file, text, subject, word) in [
+        ("proc/sys/kernel/osrelease", "6.1.0-10-amd64", "kernel", "boot 6.12"),
+        ("sys/kernel/sched_ext/state", "", "sched_ext", "hearth observe"),
+        ("sys/kernel/btf/vmlinux", "", "type information", "CONFIG_DEBUG_INFO_BTF"),
+        ("sys/kernel/security/lockdown", "none integrity [confidentiality]", "lockdown", "boot with"),
+        ("sys/devices/system/cpu/online", "0-600", "topology", "below number 512"),
+    ] {
+        let (level, words, verdict) = find(&[(file, text)], subject);
+        assert_eq!((level, verdict), (Level::Missing, Verdict::Cannot), "{subject}: {words}");
+        assert!(words.contains(word), "{subject}: {words}");
+    }
+}
+
+#[test]
+fn the_kernel_s_configuration_says_why_there_is_no_sched_ext() {
+    let config = ("boot/config-7.3.4-amd64", "# CONFIG_SCHED_CLASS_EXT is not set\n");
+    let (_, words, _) = find(&[("sys/kernel/sched_ext/state", ""), config], "sched_ext");
+    assert!(words.contains("is not set"), "{words}");
+}
+
+#[test]
+fn what_a_scheduler_turns_off_is_a_warning_with_the_consequence() {
+    for (file, text, subject, word) in [
+        ("proc/sys/kernel/numa_balancing", "1", "NUMA balancing", "pages stay"),
+        ("sys/kernel/debug/sched/llc_balancing/enabled", "1", "cache-aware load balancing", "credit"),
+        ("sys/kernel/debug/sched/features", "GENTLE SCHED_CACHE", "cache-aware load balancing", "credit"),
+        ("sys/devices/system/cpu/smt/active", "1", "core scheduling", "cookie"),
+        (
+            "sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
+            "schedutil",
+            "CPU frequency",
+            "full speed",
+        ),
+        ("sys/fs/cgroup/a/b/cpu.max", "50000 100000", "cpu.max of control groups", "a/b"),
+        ("sys/fs/cgroup/a/cpu.weight", "300", "cpu.weight of control groups", "nice"),
+        ("sys/kernel/sched_ext/root/ops", "flash", "sched_ext", "refuses"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "-1", "real-time limit", "starves"),
+        ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "0", "real-time limit", "starves"),
+        (
+            "proc/mounts",
+            "cgroup /sys/fs/cgroup/systemd cgroup rw,name=systemd 0 0",
+            "control groups",
+            "version 1",
+        ),
+        ("proc/77/comm", "scx_lavd", "other daemons", "refuses"),
+        ("proc/77/comm", "numad", "other daemons", "moves tasks"),
+    ] {
+        let (level, words, verdict) = find(&[(file, text)], subject);
+        assert_eq!((level, verdict), (Level::Warning, Verdict::Ready), "{subject}: {words}");
+        assert!(words.contains(word), "{subject}: {words}");
+    }
+}
+
+#[test]
+fn what_is_off_or_usual_is_fine() {
+    for (file, text, subject) in [
+        ("proc/sys/kernel/numa_balancing", "0", "NUMA balancing"),
+        ("sys/kernel/debug/sched/llc_balancing/enabled", "0", "cache-aware load balancing"),
+        ("sys/kernel/debug/sched/features", "NO_SCHED_CACHE", "cache-aware load balancing"),
+        ("sys/fs/cgroup/a/cpu.max", "max 100000", "cpu.max of control groups"),
+        ("sys/fs/cgroup/a/cpu.weight", "100", "cpu.weight of control groups"),
+        ("proc/77/comm", "irqbalance", "other daemons"),
+        ("sys/kernel/sched_ext/root/ops", "hearth", "sched_ext"),
+    ] {
+        assert_eq!(find(&[(file, text)], subject).0, Level::Ok, "{subject}");
+    }
+}
+
+#[test]
+fn a_folder_without_a_host_cannot_run_it() {
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(look(root.path()).verdict, Verdict::Cannot);
+}
