@@ -67,6 +67,14 @@ pub enum Error {
         /// What is wrong, and what to do.
         problem: String,
     },
+    /// The address of the metrics.
+    #[error("metrics cannot be served at {address}: {source}; choose another address with --metrics")]
+    Listen {
+        /// Which.
+        address: std::net::SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
     /// A file of the host.
     #[error("{}: {source}", path.display())]
     File {

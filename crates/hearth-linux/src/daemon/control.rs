@@ -1,6 +1,7 @@
 //! The daemon's socket: whoever connects gets one JSON object, the daemon's status.
 
 use super::Job;
+use super::metrics::Metrics;
 use crate::{CpuStats, Error, Scheduler};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -88,18 +89,21 @@ impl Control {
         Ok(Self(listener))
     }
 
-    /// Answers clients for up to `time`, or until a signal comes.
-    pub(super) fn serve(&mut self, time: Duration, status: impl Fn() -> Status) -> Result<(), Error> {
+    /// Answers clients, and those of the metrics, for up to `time`, or until a signal comes.
+    pub(super) fn serve(&mut self, time: Duration, metrics: Option<&Metrics>, status: impl Fn() -> Status) {
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let mut ready = [PollFd::new(&self.0, PollFlags::IN)];
+        let mut ready = vec![PollFd::new(&self.0, PollFlags::IN)];
+        ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
         if !matches!(poll(&mut ready, Some(&timeout)), Ok(count) if count > 0) {
-            return Ok(());
+            return;
         }
         if let Ok((mut client, _)) = self.0.accept() {
             // A client that goes away or does not read is its own loss.
             let _ = client.set_write_timeout(Some(CLIENT_TIMEOUT));
             let _ = serde_json::to_vec(&status()).map(|text| client.write_all(&text));
         }
-        Ok(())
+        if let Some(metrics) = metrics {
+            metrics.answer(&status);
+        }
     }
 }

@@ -4,6 +4,7 @@
 
 mod control;
 mod lock;
+mod metrics;
 
 pub use control::{Status, ask_status};
 pub use lock::{Held, holder};
@@ -14,6 +15,8 @@ use crate::only::Only;
 use crate::{Error, Options, Scheduler};
 use hearth_machine::host;
 use hearth_policy::Policy;
+use sd_notify::NotifyState;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -41,6 +44,8 @@ pub struct Job {
     pub policy: Policy,
     /// The folder of the cgroup whose tasks alone are to be Hearth's.
     pub only: Option<PathBuf>,
+    /// Where Prometheus may ask for metrics.
+    pub metrics: Option<SocketAddr>,
     /// When to stop without being asked.
     pub duration: Option<Duration>,
 }
@@ -105,6 +110,7 @@ fn hold(
     tell: &mut impl FnMut(Event<'_>),
 ) -> Result<Ended, Error> {
     let until = job.duration.map(|duration| Instant::now() + duration);
+    let metrics = job.metrics.map(metrics::Metrics::listen).transpose()?;
     let mut control = None;
     let mut only = None;
     loop {
@@ -123,12 +129,14 @@ fn hold(
                 }
                 Ending::forget(state);
                 let listener = none.insert(control::Control::listen(folder)?);
+                // Outside of systemd there is nobody to be told.
+                let _ = sd_notify::notify(&[NotifyState::Ready]);
                 tell(Event::Started(&control::status(&scheduler, job, since)));
                 listener
             }
         };
         let exit = loop {
-            listener.serve(LOOK_INTERVAL, || control::status(&scheduler, job, since))?;
+            listener.serve(LOOK_INTERVAL, metrics.as_ref(), || control::status(&scheduler, job, since));
             if let Some(exit) = scheduler.exit() {
                 break exit;
             }

@@ -9,6 +9,7 @@ use hearth_linux::cgroup;
 use hearth_linux::daemon::{self, Ended, Event, Job, Status};
 use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -30,6 +31,9 @@ pub struct Arguments {
     /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
     #[arg(long, value_name = "CGROUP")]
     only: Option<String>,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
@@ -49,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let stop = interrupt::flag()?;
-    let job = Job { policy, only, duration: arguments.duration };
+    let job = Job { policy, only, metrics: arguments.metrics, duration: arguments.duration };
     match daemon::run(&job, stop, tell).map_err(failure)? {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
