@@ -3,13 +3,14 @@
 # make lint   formats, lints, licences
 # make bench  speed, beside other cache simulators
 # make static the command for the real kernel as one file: target/static/.../hearth
+# make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
 
-.PHONY: demo test lint bench bench-kernel book build static packages
+.PHONY: demo test lint bench bench-kernel book build static deb packages
 
 packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
@@ -26,6 +27,19 @@ STATIC := target/static/$(TARGET)/release/hearth
 static: packages
 	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p hearth \
 		--no-default-features --features linux --target $(TARGET) --target-dir target/static
+
+DEB := target/deb
+
+deb: static
+	@command -v cargo-deb >/dev/null || $(CARGO) install cargo-deb --locked
+	@rm -rf $(DEB) && mkdir -p $(DEB)
+	strip -o $(DEB)/hearth $(STATIC)
+	$(STATIC) man $(DEB)/man
+	$(STATIC) completions bash >$(DEB)/hearth.bash
+	$(STATIC) completions zsh >$(DEB)/_hearth
+	$(STATIC) completions fish >$(DEB)/hearth.fish
+	$(CARGO) deb --quiet --locked -p hearth --no-build --no-strip --output $(DEB)/
+	dpkg-deb --contents $(DEB)/hearth_*.deb
 
 demo: build
 	@mkdir -p $(OUT)

@@ -2,11 +2,11 @@
 
 #[cfg(feature = "linux")]
 use crate::linux::{doctor, start, status, stop, undo};
-#[cfg(feature = "linux")]
-use crate::observe;
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
+#[cfg(feature = "linux")]
+use crate::{observe, trial};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
@@ -73,6 +73,10 @@ pub enum Command {
     #[cfg(feature = "linux")]
     #[command(after_help = start::EXAMPLES)]
     Start(start::Arguments),
+    /// Compares Hearth with the kernel's own scheduler on a command or service, and goes back
+    #[cfg(feature = "linux")]
+    #[command(after_help = trial::EXAMPLES)]
+    Trial(trial::Arguments),
     /// Gives them back to the kernel's own scheduler
     #[cfg(feature = "linux")]
     Stop(stop::Arguments),

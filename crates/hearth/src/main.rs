@@ -27,6 +27,8 @@ mod show;
 #[cfg(any(feature = "lab", feature = "linux"))]
 mod table;
 mod topology;
+#[cfg(feature = "linux")]
+mod trial;
 #[cfg(feature = "lab")]
 mod values;
 
@@ -53,6 +55,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => linux::doctor::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Start(arguments) => linux::start::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Trial(arguments) => trial::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),
         #[cfg(feature = "linux")]

@@ -5,9 +5,11 @@
 mod control;
 mod lock;
 mod metrics;
+mod session;
 
 pub use control::{Status, ask_status};
 pub use lock::{Held, holder};
+pub use session::Session;
 
 use crate::ending::Ending;
 use crate::journal::{self, Report};

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use hearth_linux::cgroup;
 use hearth_linux::daemon::{self, Ended, Event, Job, Status};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -46,7 +47,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let policy = names::policy(&arguments.policy)?;
     let only = arguments.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
     if !arguments.foreground {
-        return detach();
+        return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
     }
     if arguments.detached {
         // Fails only for the leader of a group, which this process is not.
@@ -77,7 +78,7 @@ fn on(status: &Status) -> String {
 }
 
 /// Leaves a process behind that holds the scheduler, and returns when it does.
-fn detach() -> Outcome {
+fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> {
     let folder = daemon::run_folder();
     if let Some(pid) = daemon::holder(&folder) {
         return Err(failure(hearth_linux::Error::Running { pid: Some(pid) }));
@@ -90,7 +91,7 @@ fn detach() -> Outcome {
     let mut child = std::env::current_exe()
         .and_then(|command| {
             Command::new(command)
-                .args(std::env::args_os().skip(1))
+                .args(arguments)
                 .args(["--foreground", "--detached"])
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
@@ -101,7 +102,7 @@ fn detach() -> Outcome {
         .map_err(Failure::failed)?;
     loop {
         if let Some(status) = daemon::ask_status(&folder).map_err(failure)? {
-            return output::print(&format!("{}\n", on(&status)));
+            return Ok(status);
         }
         if let Some(code) = child.try_wait().map_err(Failure::failed)? {
             let text = fs::read_to_string(&log).unwrap_or_default();
@@ -110,6 +111,12 @@ fn detach() -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Leaves Hearth on after this process.
+pub fn leave_on(policy: &str, only: Option<&str>) -> Outcome {
+    let words = ["start", "--policy", policy].into_iter().chain(only.map(|_| "--only")).chain(only);
+    detach(words.map(OsString::from)).map(|_| ())
 }
 
 /// The exit code for what went wrong with the kernel.
