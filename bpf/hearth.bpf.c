@@ -68,7 +68,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
-	usage_wake(tc);
+	usage_arrive(tc, cpu, usage_slept());
 	stats_of(cpu)->direct++;
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
 	return cpu;
@@ -101,6 +101,7 @@ static __always_inline bool is_bound(struct task_struct *p, struct task_ctx *tc)
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
+	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? usage_slept() : usage_bound();
 	s32 cpu = scx_bpf_task_cpu(p);
 	s32 idle;
 
@@ -109,15 +110,15 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_update(p, tc);
-	if (enq_flags & SCX_ENQ_WAKEUP)
-		usage_wake(tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
 	if (claim_idle(cpu)) {
+		usage_arrive(tc, cpu, lag);
 		stats_of(cpu)->direct++;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
 		return;
 	}
+	usage_wait(tc, cpu, lag);
 	if (tc->last_cpu < 0 && is_attached())
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
 	else
@@ -146,7 +147,8 @@ verified_alone int best_elsewhere(s32 cpu)
 
 		if (first < 0 || first == cpu)
 			continue;
-		first_rank = rank(head_usage(first), credit_of_queue(first, cpu));
+		first_rank = rank(usage_raised(head_usage(first), cpu, usage_bound()),
+				  credit_of_queue(first, cpu));
 		if (best < 0 || first_rank < best_rank) {
 			best = first;
 			best_rank = first_rank;
@@ -311,6 +313,8 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	if (!tc)
 		return;
 	queue_left(tc);
+	if (tc->last_cpu != cpu)
+		tc->usage = usage_raised(tc->usage, cpu, usage_bound());
 	tc->last_cpu = cpu;
 	cc->last_pid = p->pid;
 	cc->expired = false;
@@ -391,7 +395,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->last_cpu = NO_CPU;
 	tc->queue = NO_CPU;
 	tc->inverse_weight = 1 << 16;
-	tc->usage = policy.discipline == HEARTH_FAIR ? clock_usage : 0;
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
 	return 0;

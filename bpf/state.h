@@ -35,6 +35,8 @@ struct cpu_ctx {
 	/* Usage of the first task in this CPU's queue, and its epoch. */
 	u64 head;
 	u64 head_epoch;
+	/* fair: the greatest usage of what ran here. */
+	u64 clock;
 	/* The decay that the order of the queue has seen. */
 	u64 queue_epoch;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */

@@ -8,9 +8,13 @@
  *          section 4: prio = base + cpu / 2, one point being 20 ms of CPU
  *          time). A task that blocks before the tick is not charged, and
  *          comes first when it wakes.
- *   fair   virtual time: charged exactly, over weight, never forgotten. A task
- *          that slept is moved up to no further behind the clock than a task
- *          that did not may be, so that sleep is not saved.
+ *   fair   virtual time: charged exactly, over weight, and not forgotten, but
+ *          compared only as far as it can matter: each CPU has a clock, the
+ *          greatest usage of what ran there, and a task that comes to it from
+ *          sleep or from elsewhere counts as no further from the clock than a
+ *          task that was always there may be. So sleep is not saved, and a task
+ *          whose mask sends it to a crowded CPU does not wait for what the
+ *          others did not get before it came.
  *
  * Halving is lazy: a global epoch counts the decays, each task knows the epoch
  * of its usage. Tasks in a queue keep their order (halving keeps it); only
@@ -23,8 +27,6 @@
 /* unix: decays so far, and when the next one is due. */
 u64 epoch;
 static u64 next_decay;
-/* fair: the virtual clock, the greatest usage so far. */
-static u64 clock_usage;
 
 static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
 {
@@ -60,8 +62,8 @@ static __always_inline void usage_update(struct task_struct *p, struct task_ctx 
 		return;
 	usage_charge(tc, ran_ns - tc->charged_ns);
 	tc->charged_ns = ran_ns;
-	if (tc->usage > clock_usage)
-		clock_usage = tc->usage;
+	if (tc->last_cpu >= 0 && tc->usage > cpu_ctx(tc->last_cpu)->clock)
+		cpu_ctx(tc->last_cpu)->clock = tc->usage;
 }
 
 /* unix: the timer interrupts a running task. */
@@ -81,15 +83,46 @@ static __always_inline void usage_tick(struct task_struct *p, struct task_ctx *t
 	usage_charge(tc, policy.tick_ns);
 }
 
-/* fair: a task comes back from sleep. Being behind by its credits and a quantum
- * is what may happen to any task that never sleeps; more is forgotten. */
-static __always_inline void usage_wake(struct task_ctx *tc)
+/* fair: how far two tasks that are always there may be apart: all credits, and a
+ * slice on either side, which ends at the tick after its quantum. */
+static __always_inline u64 usage_bound(void)
 {
-	u64 lag = policy.quantum_ns + policy.time_ns + policy.processor_ns + policy.llc_ns +
-		  policy.node_ns;
+	return policy.time_ns + policy.processor_ns + policy.llc_ns + policy.node_ns +
+	       2 * (policy.quantum_ns + policy.tick_ns);
+}
 
-	if (policy.discipline == HEARTH_FAIR && tc->usage + lag < clock_usage)
-		tc->usage = clock_usage - lag;
+/* fair: how far behind the clock a task that slept may begin, well within that. */
+static __always_inline u64 usage_slept(void)
+{
+	return policy.time_ns + policy.processor_ns + policy.llc_ns + policy.node_ns +
+	       policy.quantum_ns;
+}
+
+/* fair: a usage as it counts on a CPU: behind its clock by no more than `lag`. */
+static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
+{
+	u64 clock = cpu_ctx(cpu)->clock;
+
+	return policy.discipline == HEARTH_FAIR && usage + lag < clock ? clock - lag : usage;
+}
+
+/* A task comes to a CPU that was idle; a new one begins with its clock. */
+static __always_inline void usage_arrive(struct task_ctx *tc, s32 cpu, u64 lag)
+{
+	if (tc->last_cpu >= 0)
+		tc->usage = usage_raised(tc->usage, cpu, lag);
+	else if (policy.discipline == HEARTH_FAIR)
+		tc->usage = cpu_ctx(cpu)->clock;
+}
+
+/* A task comes to wait for a CPU: it is no further ahead of the clock either. */
+static __always_inline void usage_wait(struct task_ctx *tc, s32 cpu, u64 lag)
+{
+	u64 latest = cpu_ctx(cpu)->clock + usage_bound();
+
+	usage_arrive(tc, cpu, lag);
+	if (policy.discipline == HEARTH_FAIR && tc->usage > latest)
+		tc->usage = latest;
 }
 
 #endif
