@@ -25,6 +25,8 @@ section state
 state
 section log
 cat /tmp/log
+section dumps
+ls /var/lib/hearth/dumps
 section again
 start
 hearth stop
@@ -45,10 +47,18 @@ fn the_kernel_ends_a_scheduler_that_lets_a_task_wait_too_long() {
 }
 
 #[test]
-fn hearth_says_why_the_kernel_ended_it() {
+fn hearth_names_the_task_that_waited_and_the_hog() {
     let Some(output) = output() else { return };
     let log = output.section("log").unwrap().lines.join("\n");
-    assert!(log.contains("the kernel ended the scheduler") && log.contains("failed to run"), "{log}");
+    assert!(log.contains("the kernel ended the scheduler: tasks (task "), "{log}");
+    assert!(log.contains("Real-time tasks held CPUs") && log.contains("SCHED_FIFO"), "{log}");
+}
+
+#[test]
+fn the_kernels_account_is_saved() {
+    let Some(output) = output() else { return };
+    let dumps = &output.section("dumps").unwrap().lines;
+    assert_eq!(dumps.len(), 1, "{dumps:?}");
 }
 
 #[test]
