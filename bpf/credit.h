@@ -54,18 +54,6 @@ static __always_inline u64 credit_of_task(struct task_ctx *tc, s32 pid, s32 cpu,
 	return credit;
 }
 
-/* Of the task that runs on a CPU: all there is. */
-static __always_inline u64 credit_of_running(void)
-{
-	return policy.time_ns + policy.processor_ns + policy.llc_ns + policy.node_ns;
-}
-
-/* On a CPU, of a task that waits in its own queue. */
-static __always_inline u64 credit_of_own(void)
-{
-	return policy.processor_ns + policy.llc_ns + policy.node_ns;
-}
-
 static __always_inline s64 rank(u64 usage, u64 credit)
 {
 	return (s64)(usage - credit);

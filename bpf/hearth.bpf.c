@@ -19,13 +19,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Slices end at the first tick after they are used up; with one tick less, the
- * quantum is the longest that a task runs unasked. */
-static __always_inline u64 slice(void)
-{
-	return policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
-}
-
 /* ---- Where a task that wakes up goes ---- */
 
 /* Our own note spares most questions to the kernel. A CPU that is about to go idle may
@@ -68,9 +61,9 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
-	usage_arrive(tc, cpu, usage_slept());
+	usage_arrive(tc, cpu, sums.slept);
 	stats_of(cpu)->direct++;
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), 0);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, 0);
 	return cpu;
 }
 
@@ -101,12 +94,12 @@ static __always_inline bool is_bound(struct task_struct *p, struct task_ctx *tc)
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct task_ctx *tc = task_ctx(p);
-	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? usage_slept() : usage_bound();
+	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
 	s32 cpu = scx_bpf_task_cpu(p);
 	s32 idle;
 
 	if (!tc) {
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
 		return;
 	}
 	usage_update(p, tc);
@@ -115,14 +108,14 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (claim_idle(cpu)) {
 		usage_arrive(tc, cpu, lag);
 		stats_of(cpu)->direct++;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice(), enq_flags);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
 		return;
 	}
 	usage_wait(tc, cpu, lag);
 	if (tc->last_cpu < 0 && is_attached())
-		scx_bpf_dsq_insert_vtime(p, UNBOUND, slice(), usage_of(tc), enq_flags);
+		scx_bpf_dsq_insert_vtime(p, UNBOUND, sums.slice, usage_of(tc), enq_flags);
 	else
-		queue_insert(p, tc, cpu, slice(), enq_flags);
+		queue_insert(p, tc, cpu, sums.slice, enq_flags);
 	idle = is_bound(p, tc) ? NO_CPU : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
@@ -147,7 +140,7 @@ verified_alone int best_elsewhere(s32 cpu)
 
 		if (first < 0 || first == cpu)
 			continue;
-		first_rank = rank(usage_raised(head_usage(first), cpu, usage_bound()),
+		first_rank = rank(usage_raised(head_usage(first), cpu, sums.bound),
 				  credit_of_queue(first, cpu));
 		if (best < 0 || first_rank < best_rank) {
 			best = first;
@@ -259,7 +252,7 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 		}
 	} else if (cc->head != NO_USAGE) {
 		queue = cpu;
-		best_rank = rank(head_usage(cpu), credit_of_own());
+		best_rank = rank(head_usage(cpu), sums.own_credit);
 	}
 	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
 	if (elsewhere >= 0 && (queue < 0 || cc->found_rank < best_rank)) {
@@ -288,7 +281,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		queue_renew(cpu);
 	if (runnable) {
 		usage_update(prev, tc);
-		kept_rank = rank(usage_of(tc), credit_of_running());
+		kept_rank = rank(usage_of(tc), sums.running_credit);
 	}
 	if (take_best(cpu, runnable && cc->expired, kept_rank))
 		return;
@@ -297,7 +290,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	stats_of(cpu)->kept++;
-	task_set_slice(prev, slice());
+	task_set_slice(prev, sums.slice);
 	cc->expired = false;
 	cc->running_rank = kept_rank;
 }
@@ -314,11 +307,11 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		return;
 	queue_left(tc);
 	if (tc->last_cpu != cpu)
-		tc->usage = usage_raised(tc->usage, cpu, usage_bound());
+		tc->usage = usage_raised(tc->usage, cpu, sums.bound);
 	tc->last_cpu = cpu;
 	cc->last_pid = p->pid;
 	cc->expired = false;
-	cc->running_rank = rank(usage_of(tc), credit_of_running());
+	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -329,7 +322,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	if (!tc)
 		return;
 	usage_tick(p, tc);
-	cc->running_rank = rank(usage_of(tc), credit_of_running());
+	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 	if (!p->scx.slice)
 		cc->expired = true;
 }
@@ -405,6 +398,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	u32 i;
 	s32 err = scx_bpf_create_dsq(UNBOUND, -1);
 
+	sums_make();
 	if (err)
 		return err;
 	bpf_for(i, 0, topology.nr_cpus) {

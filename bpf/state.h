@@ -15,6 +15,31 @@ host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
 
+/* Sums of the policy's numbers, made once. */
+struct sums {
+	/* Slices end at the first tick after they are used up; with one tick less, the
+	 * quantum is the longest that a task runs unasked. */
+	u64 slice;
+	/* Credit of the task that runs on a CPU: all there is. */
+	u64 running_credit;
+	/* Credit on a CPU of a task that waits in its queue. */
+	u64 own_credit;
+	/* fair: how far two tasks that are always there may be apart: all credits, and a
+	 * slice on either side. */
+	u64 bound;
+	/* fair: how far behind the clock a task that slept may begin. */
+	u64 slept;
+} sums;
+
+static __always_inline void sums_make(void)
+{
+	sums.slice = policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
+	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
+	sums.running_credit = sums.own_credit + policy.time_ns;
+	sums.bound = sums.running_credit + 2 * (policy.quantum_ns + policy.tick_ns);
+	sums.slept = sums.running_credit + policy.quantum_ns;
+}
+
 struct task_ctx {
 	/* CPU time received, weighted; see usage.h. */
 	u64 usage;

@@ -83,21 +83,6 @@ static __always_inline void usage_tick(struct task_struct *p, struct task_ctx *t
 	usage_charge(tc, policy.tick_ns);
 }
 
-/* fair: how far two tasks that are always there may be apart: all credits, and a
- * slice on either side, which ends at the tick after its quantum. */
-static __always_inline u64 usage_bound(void)
-{
-	return policy.time_ns + policy.processor_ns + policy.llc_ns + policy.node_ns +
-	       2 * (policy.quantum_ns + policy.tick_ns);
-}
-
-/* fair: how far behind the clock a task that slept may begin, well within that. */
-static __always_inline u64 usage_slept(void)
-{
-	return policy.time_ns + policy.processor_ns + policy.llc_ns + policy.node_ns +
-	       policy.quantum_ns;
-}
-
 /* fair: a usage as it counts on a CPU: behind its clock by no more than `lag`. */
 static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 {
@@ -118,7 +103,7 @@ static __always_inline void usage_arrive(struct task_ctx *tc, s32 cpu, u64 lag)
 /* A task comes to wait for a CPU: it is no further ahead of the clock either. */
 static __always_inline void usage_wait(struct task_ctx *tc, s32 cpu, u64 lag)
 {
-	u64 latest = cpu_ctx(cpu)->clock + usage_bound();
+	u64 latest = cpu_ctx(cpu)->clock + sums.bound;
 
 	usage_arrive(tc, cpu, lag);
 	if (policy.discipline == HEARTH_FAIR && tc->usage > latest)
