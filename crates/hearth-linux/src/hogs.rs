@@ -41,7 +41,7 @@ impl fmt::Display for Hog {
 /// Watches all real-time tasks for `time`.
 pub fn watch(time: Duration) -> Vec<Hog> {
     let before: HashMap<i32, (u32, u64)> = threads()
-        .filter_map(|tid| {
+        .filter_map(|(_, tid)| {
             let class = Class::of(tid).ok()??;
             matches!(class.policy, 1 | 2 | 6).then_some(())?;
             Some((tid, (class.policy, ran_ns(tid)?)))
@@ -82,13 +82,14 @@ fn ran_ns(tid: i32) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// All threads of the machine.
-fn threads() -> impl Iterator<Item = i32> {
+/// All threads of the machine: process and thread.
+pub(crate) fn threads() -> impl Iterator<Item = (i32, i32)> {
     let numbers = |folder: String| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
     };
-    numbers("/proc".into()).flat_map(move |pid| numbers(format!("/proc/{pid}/task")))
+    numbers("/proc".into())
+        .flat_map(move |pid| numbers(format!("/proc/{pid}/task")).map(move |tid| (pid, tid)))
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn a_fair_task_is_no_hog_however_much_it_runs() {
         let own = std::process::id() as i32;
-        assert!(threads().any(|tid| tid == own));
+        assert!(threads().any(|(_, tid)| tid == own));
         assert!(watch(Duration::from_millis(1)).iter().all(|hog| hog.tid != own));
     }
 

@@ -18,6 +18,7 @@ pub mod only;
 pub mod scheduler;
 mod shape;
 pub mod task;
+pub mod threads;
 
 pub use error::Error;
 pub use scheduler::{CpuStats, Exit, Options, Scheduler};

@@ -6,7 +6,7 @@ use crate::linux::{doctor, start, status, stop, undo};
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
 #[cfg(feature = "linux")]
-use crate::{observe, trial};
+use crate::{observe, top, trial};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
@@ -80,6 +80,10 @@ pub enum Command {
     /// Gives them back to the kernel's own scheduler
     #[cfg(feature = "linux")]
     Stop(stop::Arguments),
+    /// Shows what runs on each CPU, as it happens
+    #[cfg(feature = "linux")]
+    #[command(after_help = top::EXAMPLES)]
+    Top(top::Arguments),
     /// Undoes what a Hearth that crashed has left changed on this machine
     #[cfg(feature = "linux")]
     Undo(undo::Arguments),

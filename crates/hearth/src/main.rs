@@ -26,6 +26,8 @@ mod record;
 mod show;
 #[cfg(any(feature = "lab", feature = "linux"))]
 mod table;
+#[cfg(feature = "linux")]
+mod top;
 mod topology;
 #[cfg(feature = "linux")]
 mod trial;
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
         Command::Trial(arguments) => trial::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Top(arguments) => top::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Undo(arguments) => linux::undo::run(&arguments),
         #[cfg(feature = "linux")]

@@ -5,6 +5,8 @@
 mod compare;
 mod lab;
 mod names;
+#[cfg(feature = "linux")]
+mod operate;
 mod usage;
 
 use assert_cmd::Command;

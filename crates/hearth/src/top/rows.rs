@@ -1,0 +1,193 @@
+//! Two looks at the machine, and what happened in between.
+
+use hearth_linux::CpuStats;
+use hearth_linux::daemon::Status;
+use hearth_linux::threads::{Sample, ThreadState};
+use std::collections::{BTreeMap, HashMap};
+
+/// What one thread did in between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskRow {
+    /// Its number.
+    pub tid: i32,
+    /// Its program's name.
+    pub name: String,
+    /// Where it runs, or ran last.
+    pub cpu: usize,
+    /// Where it was seen before it came there.
+    pub from: Option<usize>,
+    /// How often it was seen on another CPU than at the look before, since `top` began.
+    pub moves: u64,
+    /// Times a second that it was given a CPU.
+    pub switches: f64,
+    /// Mean time that it kept a CPU.
+    pub slice_ms: Option<f64>,
+    /// Share of a CPU that it had.
+    pub share: f64,
+    /// Share of the time for which it waited for a CPU.
+    pub waiting: f64,
+}
+
+/// What one CPU did in between, a second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuRow {
+    /// Its number.
+    pub cpu: usize,
+    /// The thread that had most of it, and where that came from.
+    pub runs: Option<TaskRow>,
+    /// What its looks for a next task led to, if Hearth runs.
+    pub rates: Option<[f64; 7]>,
+}
+
+/// Where threads were seen, over all looks.
+#[derive(Debug, Default)]
+pub struct History(HashMap<i32, Seen>);
+
+#[derive(Debug)]
+struct Seen {
+    cpu: usize,
+    from: Option<usize>,
+    moves: u64,
+}
+
+impl History {
+    /// Takes note of where threads are.
+    pub fn note(&mut self, sample: &Sample) {
+        self.0.retain(|tid, _| sample.threads.contains_key(tid));
+        for (&tid, thread) in &sample.threads {
+            let seen = self.0.entry(tid).or_insert(Seen { cpu: thread.cpu, from: None, moves: 0 });
+            if seen.cpu != thread.cpu {
+                *seen = Seen { cpu: thread.cpu, from: Some(seen.cpu), moves: seen.moves + 1 };
+            }
+        }
+    }
+}
+
+/// The threads that ran in between, the busiest first.
+pub fn tasks(before: &Sample, after: &Sample, history: &History) -> Vec<TaskRow> {
+    let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-9);
+    let mut rows: Vec<TaskRow> = after
+        .threads
+        .iter()
+        .filter_map(|(&tid, now)| {
+            let ran = |then: &ThreadState| now.ran_ns.saturating_sub(then.ran_ns);
+            let then = before.threads.get(&tid);
+            let ran_ns = then.map_or(now.ran_ns, ran);
+            let slices = now.slices.saturating_sub(then.map_or(0, |then| then.slices));
+            let waited_ns = now.waited_ns.saturating_sub(then.map_or(0, |then| then.waited_ns));
+            let seen = history.0.get(&tid);
+            (ran_ns > 0).then(|| TaskRow {
+                tid,
+                name: now.name.clone(),
+                cpu: now.cpu,
+                from: seen.and_then(|seen| seen.from),
+                moves: seen.map_or(0, |seen| seen.moves),
+                switches: slices as f64 / seconds,
+                slice_ms: (slices > 0).then(|| ran_ns as f64 / 1e6 / slices as f64),
+                share: ran_ns as f64 / 1e9 / seconds,
+                waiting: waited_ns as f64 / 1e9 / seconds,
+            })
+        })
+        .collect();
+    rows.sort_by(|one, other| other.share.total_cmp(&one.share).then(one.tid.cmp(&other.tid)));
+    rows
+}
+
+/// Each CPU: what ran there most, and how often it found its next task where.
+pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) -> Vec<CpuRow> {
+    let mut rows: BTreeMap<usize, CpuRow> = BTreeMap::new();
+    for task in tasks {
+        let row = rows.entry(task.cpu).or_insert(CpuRow { cpu: task.cpu, runs: None, rates: None });
+        // The busiest comes first.
+        row.runs.get_or_insert_with(|| task.clone());
+    }
+    let Some(after) = after else { return rows.into_values().collect() };
+    // Another daemon, or the scheduler loaded again: counts began anew.
+    let before = before.filter(|before| before.pid == after.pid && before.up_s < after.up_s);
+    let seconds = after.up_s - before.map_or(0.0, |before| before.up_s);
+    for cpu in &after.cpus {
+        let earlier = before.and_then(|before| before.cpus.iter().find(|other| other.cpu == cpu.cpu));
+        let earlier = earlier.map_or_else(CpuStats::default, |earlier| earlier.stats);
+        let pairs = fields(&cpu.stats).into_iter().zip(fields(&earlier));
+        let mut rates = [0.0; 7];
+        for (rate, (now, then)) in rates.iter_mut().zip(pairs) {
+            *rate = now.saturating_sub(then) as f64 / seconds.max(1e-9);
+        }
+        let row = rows.entry(cpu.cpu).or_insert(CpuRow { cpu: cpu.cpu, runs: None, rates: None });
+        row.rates = Some(rates);
+    }
+    rows.into_values().collect()
+}
+
+/// The names of the rates, in their order.
+pub const RATES: [&str; 7] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle"];
+
+fn fields(stats: &CpuStats) -> [u64; 7] {
+    let CpuStats { kept, own, domain, foreign, direct, preempted, idle } = *stats;
+    [kept, own, domain, foreign, direct, preempted, idle]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn thread(name: &str, cpu: usize, ran_ms: u64, slices: u64) -> ThreadState {
+        ThreadState {
+            name: name.into(),
+            pid: 1,
+            cpu,
+            runnable: true,
+            fair: true,
+            ran_ns: ran_ms * 1_000_000,
+            waited_ns: 0,
+            slices,
+        }
+    }
+
+    fn samples() -> (Sample, Sample) {
+        let at = Instant::now();
+        let before = HashMap::from([(1, thread("a", 0, 100, 1)), (2, thread("b", 1, 100, 1))]);
+        let after = HashMap::from([
+            (1, thread("a", 3, 600, 6)),
+            (2, thread("b", 1, 100, 1)),
+            (3, thread("new", 3, 10, 1)),
+        ]);
+        (Sample { at, threads: before }, Sample { at: at + Duration::from_secs(2), threads: after })
+    }
+
+    #[test]
+    fn a_task_s_row_tells_its_share_its_slices_and_where_it_came_from() {
+        let (before, after) = samples();
+        let mut history = History::default();
+        history.note(&before);
+        history.note(&after);
+        let rows = tasks(&before, &after, &history);
+        assert_eq!(rows.iter().map(|row| row.tid).collect::<Vec<_>>(), [1, 3], "the idle one is left out");
+        let busy = &rows[0];
+        assert_eq!((busy.cpu, busy.from, busy.moves), (3, Some(0), 1));
+        assert_eq!((busy.share, busy.switches, busy.slice_ms), (0.25, 2.5, Some(100.0)));
+    }
+
+    #[test]
+    fn a_cpu_s_row_names_the_busiest_and_counts_begin_anew_with_another_daemon() {
+        let (before, after) = samples();
+        let mut history = History::default();
+        history.note(&after);
+        let tasks = tasks(&before, &after, &history);
+        let status = |pid: u32, up_s: f64, kept: u64| -> Status {
+            let text = serde_json::json!({
+                "schema": 1, "version": "1", "pid": pid, "policy": "fair", "only": null, "up_s": up_s,
+                "cpus": [{"cpu": 3, "kept": kept, "own": 0, "domain": 0, "foreign": 0, "direct": 0,
+                          "preempted": 0, "idle": 0}],
+            });
+            serde_json::from_value(text).unwrap()
+        };
+        let rows = cpus(&tasks, Some(&status(5, 1.0, 10)), Some(&status(5, 3.0, 30)));
+        assert_eq!(rows[0].runs.as_ref().map(|task| task.name.as_str()), Some("a"));
+        assert_eq!(rows[0].rates.unwrap()[0], 10.0);
+        let rows = cpus(&tasks, Some(&status(4, 1.0, 10)), Some(&status(5, 3.0, 30)));
+        assert_eq!(rows[0].rates.unwrap()[0], 10.0, "30 in 3 s");
+        assert_eq!(cpus(&tasks, None, None)[0].rates, None);
+    }
+}
