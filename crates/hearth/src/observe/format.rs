@@ -1,5 +1,8 @@
 //! Numbers as text, the same in tables and on the page.
 
+use hearth_linux::observe::estimate::Estimate;
+use hearth_linux::observe::report::Ceiling;
+
 /// Three significant digits, without an exponent.
 pub fn significant(value: f64) -> String {
     let digits = match value.abs() {
@@ -11,4 +14,49 @@ pub fn significant(value: f64) -> String {
         _ => 4,
     };
     format!("{value:.digits$}")
+}
+
+/// A whole number with its thousands apart.
+pub fn count(value: f64) -> String {
+    let digits = format!("{:.0}", value.max(0.0));
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share in percent with its interval; below 0 is 0.
+pub fn range(share: &Estimate) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| share.max(0.0));
+    format!("{value:.1} ({low:.1} to {high:.1})")
+}
+
+/// A ceiling in percent; without a steady state its upper end alone.
+pub fn ceiling(ceiling: Option<&Ceiling>) -> String {
+    match ceiling {
+        Some(&Ceiling { percent: Some(value), low, high }) => range(&Estimate { value, low, high }),
+        Some(Ceiling { high, .. }) => format!("up to {high:.1}"),
+        None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_below_nothing_is_nothing() {
+        assert_eq!(range(&Estimate { value: -0.2, low: -1.0, high: 0.6 }), "0.0 (0.0 to 0.6)");
+        assert_eq!(ceiling(Some(&Ceiling { percent: None, low: 0.0, high: 3.21 })), "up to 3.2");
+        assert_eq!(ceiling(None), "-");
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!(count(1_234_567.0), "1 234 567");
+    }
 }

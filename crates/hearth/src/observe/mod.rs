@@ -1,6 +1,8 @@
 //! `hearth observe`: what affinity could give to programs under the kernel's own scheduler.
 
+mod charts;
 mod format;
+mod page;
 mod text;
 
 use crate::failure::{Failure, Outcome};
@@ -43,6 +45,9 @@ pub struct Arguments {
     /// Show programs with little CPU time, too
     #[arg(short, long)]
     verbose: bool,
+    /// Write a page with charts; it needs no other file and no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print JSON; after a command's own output, on one line
     #[arg(long)]
     json: bool,
@@ -79,6 +84,9 @@ impl Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
+    if let Some(path) = &arguments.report {
+        output::check_writable(path)?;
+    }
     let stop = interrupt::flag()?;
     let options = Options {
         target: arguments.target(),
@@ -88,7 +96,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let observed = observe::observe(&options, stop).map_err(refusal)?;
     let report = Report::new(&options, &observed);
+    if let Some(path) = &arguments.report {
+        output::write_file(path, page::page(&report, arguments.verbose).as_bytes())?;
+    }
     print(arguments, &report)?;
+    output::announce([&arguments.report]);
     if observed.interrupted {
         return Err(Failure::Interrupted);
     }

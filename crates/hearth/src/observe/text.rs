@@ -1,6 +1,6 @@
 //! The report as text.
 
-use super::format::significant;
+use super::format::{ceiling, range, significant};
 use crate::table::{number, table};
 use hearth_linux::observe::Report;
 use hearth_linux::observe::estimate::{Baseline, Estimate};
@@ -9,11 +9,7 @@ use std::fmt::Write;
 
 /// Everything, for people.
 pub fn report(report: &Report, verbose: bool) -> String {
-    let shown: Vec<&ProgramReport> = report
-        .programs
-        .iter()
-        .filter(|program| verbose || program.share_percent >= 100.0 * SMALL_SHARE)
-        .collect();
+    let shown = shown(report, verbose);
     let mut text = String::new();
     let _ = writeln!(text, "{}\n", about(report));
     if !shown.is_empty() {
@@ -41,6 +37,12 @@ pub fn report(report: &Report, verbose: bool) -> String {
     let _ = writeln!(text, "{}", overhead(report));
     let _ = writeln!(text, "{}", report.summary);
     text
+}
+
+/// Programs with enough CPU time to be shown.
+pub(super) fn shown(report: &Report, verbose: bool) -> Vec<&ProgramReport> {
+    let large = |program: &&ProgramReport| verbose || program.share_percent >= 100.0 * SMALL_SHARE;
+    report.programs.iter().filter(large).collect()
 }
 
 fn about(report: &Report) -> String {
@@ -150,14 +152,14 @@ fn counted(programs: &[&ProgramReport]) -> String {
             number(significant(counted.misses_per_ki)),
             number(steady(counted)),
             number(miss_cost(counted)),
-            number(ceiling(counted)),
+            number(ceiling(counted.ceiling.as_ref())),
             number(counted.ceiling_by_cycles_percent.map_or("-".to_owned(), |share| range(&share))),
         ]);
     }
     format!("Counters, and the share of CPU time that affinity could win at most\n{table}")
 }
 
-fn steady(counted: &Counted) -> String {
+pub(super) fn steady(counted: &Counted) -> String {
     match (counted.steady_misses_per_ki, counted.baseline) {
         (Some(rate), Some(Baseline::FromMs(from))) if from < 1.0 => {
             format!("{} (from {from:.2} ms)", significant(rate.value))
@@ -168,26 +170,12 @@ fn steady(counted: &Counted) -> String {
     }
 }
 
-fn miss_cost(counted: &Counted) -> String {
+pub(super) fn miss_cost(counted: &Counted) -> String {
     match counted.miss_ns {
         Some(cost) if cost.own => significant(cost.ns.value),
         Some(cost) => format!("{} (all)", significant(cost.ns.value)),
         None => "-".to_owned(),
     }
-}
-
-fn ceiling(counted: &Counted) -> String {
-    let Some(ceiling) = counted.ceiling else { return "-".to_owned() };
-    match ceiling.percent {
-        Some(percent) => range(&Estimate { value: percent, low: ceiling.low, high: ceiling.high }),
-        None => format!("up to {:.1}", ceiling.high),
-    }
-}
-
-/// A share, with its interval; below 0 is 0.
-fn range(share: &Estimate) -> String {
-    let [value, low, high] = [share.value, share.low, share.high].map(|share| share.max(0.0));
-    format!("{value:.1} ({low:.1} to {high:.1})")
 }
 
 fn reloads(programs: &[&ProgramReport]) -> String {
@@ -208,7 +196,7 @@ fn reloads(programs: &[&ProgramReport]) -> String {
     if rows == 0 { String::new() } else { format!("Reload transient of an interval\n{table}") }
 }
 
-fn signed(estimate: &Estimate) -> String {
+pub(super) fn signed(estimate: &Estimate) -> String {
     format!(
         "{} ({} to {})",
         significant(estimate.value),
