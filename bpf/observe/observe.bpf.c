@@ -33,10 +33,12 @@ struct observe_cpu {
 	u8 counted;
 	u8 first_ended;
 	u8 later_began;
-	u8 pad;
+	u8 paired;
 	/* Counters at the start, and where the current later part began. */
 	struct reading start;
 	struct reading later;
+	/* The first part, once it has ended. */
+	struct reading first;
 	struct lots lots;
 	/* The slice: its task, its program, its time so far. */
 	u32 slice_pid;
@@ -91,15 +93,13 @@ static __always_inline void reading_since(struct reading *part, const struct rea
 	part->cycles = now->cycles - then->cycles;
 }
 
-static __always_inline void
-first_part_ends(struct observe_cpu *cpu, struct observe_program *program, const struct reading *now)
+static __always_inline void first_part_ends(struct observe_cpu *cpu, struct observe_sums *sums,
+					    const struct reading *now)
 {
-	struct reading part;
-
 	if (cpu->first_ended || cpu->before >= OBSERVE_BEFORES)
 		return;
-	reading_since(&part, now, &cpu->start);
-	sums_add(&program->first[cpu->before], &part);
+	reading_since(&cpu->first, now, &cpu->start);
+	sums_add(&sums[cpu->before], &cpu->first);
 	cpu->first_ended = true;
 }
 
@@ -115,6 +115,10 @@ later_part_ends(struct observe_cpu *cpu, struct observe_program *program, const 
 	reading_since(&part, now, &cpu->later);
 	if (bin < OBSERVE_LATER)
 		sums_add(&program->later[bin], &part);
+	if (!cpu->first_ended || cpu->paired || cpu->before >= OBSERVE_BEFORES)
+		return;
+	pairs_add(&program->pairs[cpu->before], &cpu->first, &part);
+	cpu->paired = true;
 }
 
 static __always_inline void slice_ends(struct observe_cpu *cpu)
@@ -150,8 +154,8 @@ static __always_inline void interval_ends(struct observe_cpu *cpu, u64 now, u32 
 	if (cpu->before < OBSERVE_BEFORES)
 		program->befores[cpu->before]++;
 	if (cpu->counted) {
-		first_part_ends(cpu, program, reading);
 		later_part_ends(cpu, program, reading);
+		first_part_ends(cpu, program->whole, reading);
 	}
 }
 
@@ -251,6 +255,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	cpu->start = reading;
 	cpu->first_ended = false;
 	cpu->later_began = false;
+	cpu->paired = false;
 	return 0;
 }
 
@@ -276,7 +281,7 @@ int on_sample(void *context)
 		point_add(&program->curve[cpu->before][bin], &so_far);
 	later_part_ends(cpu, program, &now);
 	if (so_far.ns >= OBSERVE_FIRST_PART_NS)
-		first_part_ends(cpu, program, &now);
+		first_part_ends(cpu, program->first, &now);
 	if (so_far.ns >= OBSERVE_LATER_NS) {
 		cpu->later = now;
 		cpu->later_began = true;

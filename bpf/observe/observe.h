@@ -11,8 +11,9 @@
  *   switch in      sample                   sample                     switch out
  *
  * The first part ends with the first sample that comes OBSERVE_FIRST_PART_NS or more after the
- * start, or with the interval: the reload transient is in it. A later part begins with any sample
- * that comes OBSERVE_LATER_NS or more after the start: the later, the nearer to the steady state.
+ * start: the reload transient is in it. An interval that ends before that is one whole. A later
+ * part begins with any sample that comes OBSERVE_LATER_NS or more after the start: the later, the
+ * nearer to the steady state.
  */
 #ifndef HEARTH_OBSERVE_H
 #define HEARTH_OBSERVE_H
@@ -77,6 +78,15 @@ struct observe_sums {
 	struct wide ii, im, ic, mm, mc, cc;
 };
 
+/* What first parts had more than the later part that followed would have had, at equal
+ * instructions: signed sums and squares. */
+struct observe_pairs {
+	u64 count;
+	s64 misses;
+	s64 cycles;
+	struct wide misses_squared, cycles_squared;
+};
+
 /* Samples at some position: sums of what had been counted since the interval began. */
 struct observe_point {
 	u64 count;
@@ -86,7 +96,7 @@ struct observe_point {
 	u64 cycles;
 };
 
-/* A program, on one CPU. */
+/* A program, on one CPU. The sums are of counted intervals only. */
 struct observe_program {
 	u64 ends[OBSERVE_ENDS];
 	u64 befores[OBSERVE_BEFORES];
@@ -95,8 +105,10 @@ struct observe_program {
 	u64 slice_ns;
 	u64 interval_lengths[OBSERVE_LENGTHS];
 	u64 slice_lengths[OBSERVE_LENGTHS];
+	struct observe_sums whole[OBSERVE_BEFORES];
 	struct observe_sums first[OBSERVE_BEFORES];
 	struct observe_sums later[OBSERVE_LATER];
+	struct observe_pairs pairs[OBSERVE_BEFORES];
 	struct observe_point curve[OBSERVE_BEFORES][OBSERVE_CURVE];
 };
 
@@ -112,9 +124,10 @@ struct observe_cpu_time {
 };
 
 _Static_assert(sizeof(struct observe_sums) == 17 * 8, "mirrored in Rust");
+_Static_assert(sizeof(struct observe_pairs) == 7 * 8, "mirrored in Rust");
 _Static_assert(sizeof(struct observe_program) ==
 		       8 * (OBSERVE_ENDS + OBSERVE_BEFORES + 3 + 2 * OBSERVE_LENGTHS +
-			    17 * (OBSERVE_BEFORES + OBSERVE_LATER) +
+			    17 * (2 * OBSERVE_BEFORES + OBSERVE_LATER) + 7 * OBSERVE_BEFORES +
 			    5 * OBSERVE_BEFORES * OBSERVE_CURVE),
 	       "mirrored in Rust");
 _Static_assert(sizeof(struct observe_program) <= 32768, "the limit of per-CPU values");

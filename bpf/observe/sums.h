@@ -58,6 +58,16 @@ static __always_inline void wide_add(struct wide *wide, u64 a, u64 b)
 	wide->high += wide->low < product;
 }
 
+/* What does not fit counts as the largest that does. */
+static __always_inline void wide_add_square(struct wide *wide, s64 value)
+{
+	u64 size = value < 0 ? -value : value;
+
+	if (size >> 32)
+		size = 0xffffffff;
+	wide_add(wide, size, size);
+}
+
 /* Products are of numbers below 2^32; what is greater is no sensible reading. */
 static __always_inline bool sensible(const struct reading *part)
 {
@@ -79,6 +89,29 @@ static __always_inline void sums_add(struct observe_sums *sums, const struct rea
 	wide_add(&sums->mm, part->misses, part->misses);
 	wide_add(&sums->mc, part->misses, part->cycles);
 	wide_add(&sums->cc, part->cycles, part->cycles);
+}
+
+static __always_inline s64 more_than(u64 first, u64 later, u64 first_work, u64 later_work)
+{
+	return (s64)first - (s64)(later * first_work / later_work);
+}
+
+/* A later part that is too short says little of the steady state. */
+static __always_inline void pairs_add(struct observe_pairs *pairs, const struct reading *first,
+				      const struct reading *later)
+{
+	s64 misses, cycles;
+
+	if (!sensible(first) || !sensible(later) || !later->instructions ||
+	    later->instructions < first->instructions / 4)
+		return;
+	misses = more_than(first->misses, later->misses, first->instructions, later->instructions);
+	cycles = more_than(first->cycles, later->cycles, first->instructions, later->instructions);
+	pairs->count++;
+	pairs->misses += misses;
+	pairs->cycles += cycles;
+	wide_add_square(&pairs->misses_squared, misses);
+	wide_add_square(&pairs->cycles_squared, cycles);
 }
 
 static __always_inline void point_add(struct observe_point *point, const struct reading *so_far)

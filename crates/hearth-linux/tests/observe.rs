@@ -71,8 +71,8 @@ fn cpu(index: usize) -> String {
 
 /// Misses that are loaded again after others ran.
 fn reload(program: &Program) -> Estimate {
-    let steady = estimate::steady(program, Of::Misses).expect("the steady state was seen");
-    let reloads = estimate::reloads(program, Of::Misses, &steady).expect("others ran");
+    let steady = estimate::steady(program, Of::Misses);
+    let reloads = estimate::reloads(program, Of::Misses, steady.as_ref()).expect("others ran");
     reloads.each[Before::Others as usize].expect("often enough")
 }
 

@@ -7,12 +7,13 @@
 //! y = steady x + noise                                      later parts
 //! ```
 //!
-//! `steady`, the rate of misses in the steady state, comes from later parts. `reload` is what first
-//! parts have beyond it, less what they have beyond it when nothing else ran before (the switch
-//! itself costs misses, and no scheduler saves those). The same with cycles in place of misses gives
+//! `reload` is what first parts have beyond the steady state, less what they have beyond it when
+//! nothing else ran before (the switch itself costs misses, and no scheduler saves those). Where
+//! intervals are long enough, each first part is compared with the later part of the same interval.
+//! Else all are compared with one steady rate, that of later parts or of undisturbed intervals. The same with cycles in place of misses gives
 //! the time of the transient directly, with whatever else is cold.
 
-use super::layout::{BEYOND_FIRST, Before, Program, Sums};
+use super::layout::{BEYOND_FIRST, Before, Pairs as BothParts, Program, Sums};
 use serde::Serialize;
 
 /// Half the width of an interval that holds the true value 19 times of 20, in standard errors.
@@ -50,6 +51,11 @@ impl Estimate {
     pub fn times(&self, other: &Estimate) -> Self {
         let variance = (self.value * other.error()).powi(2) + (other.value * self.error()).powi(2);
         Self::new(self.value * other.value, variance.sqrt())
+    }
+
+    /// The sum with an independent estimate.
+    pub fn plus(&self, other: &Estimate) -> Self {
+        Self::new(self.value + other.value, (self.variance() + other.variance()).sqrt())
     }
 
     /// The product with a constant.
@@ -160,13 +166,13 @@ pub fn steady(program: &Program, of: Of) -> Option<Steady> {
     from_bin(BEYOND_FIRST).or_else(undisturbed).or_else(|| (0..BEYOND_FIRST).rev().find_map(from_bin))
 }
 
-/// The slope that first parts have in common, whatever happened before them; each kind has its own
+/// The slope that whole intervals have in common, whatever happened before them; each kind has its own
 /// level. Needs intervals before which nothing else ran.
 fn common_slope(program: &Program, of: Of) -> Option<Estimate> {
-    if program.first[Before::Same as usize].count < FEW {
+    if program.whole[Before::Same as usize].count < FEW {
         return None;
     }
-    let kinds = program.first[Before::Same as usize..].iter().filter(|sums| sums.count > 1);
+    let kinds = program.whole[Before::Same as usize..].iter().filter(|sums| sums.count > 1);
     let (mut n, mut sum) = (0.0, [0.0; 3]);
     for sums in kinds {
         let pairs = Pairs::of(sums, of);
@@ -191,36 +197,119 @@ pub struct Reloads {
     pub total: Estimate,
 }
 
-/// Reload of misses or cycles; nothing if no interval of the program was disturbed and counted.
-pub fn reloads(program: &Program, of: Of, steady: &Steady) -> Option<Reloads> {
-    let rate = steady.rate.value;
-    let pairs: Vec<Pairs> = program.first.iter().map(|sums| Pairs::of(sums, of)).collect();
-    let enough = |kind: Before| program.first[kind as usize].count >= FEW;
-    let same = enough(Before::Same).then(|| pairs[Before::Same as usize]);
-    let (level, level_x) = match same {
-        Some(same) => (same.excess(rate), same.mean_x()),
-        None => (Estimate::new(0.0, 0.0), 0.0),
-    };
-    let mut each = [None; Before::COUNT];
-    let (mut value, mut variance, mut intervals, mut x) = (0.0, 0.0, 0.0, 0.0);
-    for kind in Before::DISTURBED.into_iter().filter(|kind| enough(*kind)) {
-        let pairs = &pairs[kind as usize];
-        let all = program.befores[kind as usize] as f64;
-        let excess = pairs.excess(rate);
-        let by_rate = (pairs.mean_x() - level_x).powi(2) * steady.rate.variance();
-        let error = (excess.variance() + level.variance() + by_rate).sqrt();
-        each[kind as usize] = Some(Estimate::new(excess.value - level.value, error));
-        value += all * (excess.value - level.value);
-        variance += all * all * excess.variance();
-        intervals += all;
-        x += all * pairs.mean_x();
-    }
-    if intervals == 0.0 {
+/// What beginnings of one kind have beyond the steady state.
+#[derive(Clone, Copy)]
+struct Beyond {
+    mean: Estimate,
+    /// Instructions on average; what an error of the common steady rate is multiplied with.
+    instructions: f64,
+}
+
+const NOTHING: Beyond = Beyond { mean: Estimate { value: 0.0, low: 0.0, high: 0.0 }, instructions: 0.0 };
+
+/// Each first part against the later part of its own interval: whatever else differs between
+/// intervals falls out.
+fn by_pairs(pairs: &BothParts, of: Of) -> Option<Beyond> {
+    if pairs.count < FEW {
         return None;
     }
-    variance += intervals * intervals * level.variance();
-    variance += (x - intervals * level_x).powi(2) * steady.rate.variance();
-    Some(Reloads { each, total: Estimate::new(value, variance.sqrt()) })
+    let (sum, squares) = match of {
+        Of::Misses => (pairs.misses, pairs.misses_squared),
+        Of::Cycles => (pairs.cycles, pairs.cycles_squared),
+    };
+    let n = pairs.count as f64;
+    let mean = sum as f64 / n;
+    let variance = (squares as f64 / n - mean * mean).max(0.0) / (n - 1.0);
+    Some(Beyond { mean: Estimate::new(mean, variance.sqrt()), instructions: 0.0 })
+}
+
+/// Against one steady rate.
+fn by_rate(sums: &Sums, of: Of, rate: f64) -> Option<Beyond> {
+    let pairs = Pairs::of(sums, of);
+    let enough = sums.count >= FEW;
+    enough.then(|| Beyond { mean: pairs.excess(rate), instructions: pairs.mean_x() })
+}
+
+/// Beginnings that are measured in the same way, by what happened before.
+struct Group {
+    sums: [Sums; Before::COUNT],
+    beyond: [Option<Beyond>; Before::COUNT],
+}
+
+impl Group {
+    /// Intervals that are long enough to be compared with themselves, and the others.
+    fn all(program: &Program, of: Of, steady: Option<&Steady>) -> [Self; 3] {
+        let rate = steady.map(|steady| steady.rate.value);
+        let at_rate = |sums: &Sums| by_rate(sums, of, rate?);
+        let paired = program.pairs.map(|pairs| by_pairs(&pairs, of));
+        let unpaired =
+            |kind: usize| if paired[kind].is_some() { Sums::default() } else { program.first[kind] };
+        let unpaired: [Sums; Before::COUNT] = std::array::from_fn(unpaired);
+        [
+            Self { sums: program.first, beyond: paired },
+            Self { sums: unpaired, beyond: unpaired.each_ref().map(at_rate) },
+            Self { sums: program.whole, beyond: program.whole.each_ref().map(at_rate) },
+        ]
+    }
+
+    /// What undisturbed intervals have beyond the steady state, too.
+    fn level(&self) -> Beyond {
+        self.beyond[Before::Same as usize].unwrap_or(NOTHING)
+    }
+
+    /// How many were counted, if they were enough.
+    fn counted(&self, kind: Before) -> f64 {
+        self.beyond[kind as usize].map_or(0.0, |_| self.sums[kind as usize].count as f64)
+    }
+}
+
+/// Reload of misses or cycles; nothing if no interval of the program was disturbed and counted.
+pub fn reloads(program: &Program, of: Of, steady: Option<&Steady>) -> Option<Reloads> {
+    let rate_variance = steady.map_or(0.0, |steady| steady.rate.variance());
+    let groups = Group::all(program, of, steady);
+    let mut reloads = Reloads { each: [None; Before::COUNT], total: Estimate::new(0.0, 0.0) };
+    for group in &groups {
+        // All intervals of a kind share out among the groups as the counted ones do.
+        let weight = |kind: Before| {
+            let counted: f64 = groups.iter().map(|group| group.counted(kind)).sum();
+            group.counted(kind) / counted.max(1.0)
+        };
+        reloads.add(program, of, group, &weight, rate_variance);
+    }
+    reloads.each.iter().any(Option::is_some).then_some(reloads)
+}
+
+impl Reloads {
+    fn add(
+        &mut self,
+        program: &Program,
+        of: Of,
+        group: &Group,
+        weight: &dyn Fn(Before) -> f64,
+        rate_variance: f64,
+    ) {
+        let level = group.level();
+        let (mut value, mut variance, mut intervals, mut instructions) = (0.0, 0.0, 0.0, 0.0);
+        for kind in Before::DISTURBED {
+            let Some(beyond) = group.beyond[kind as usize] else { continue };
+            let weight = weight(kind);
+            let all = weight * program.befores[kind as usize] as f64;
+            let more = beyond.instructions - level.instructions;
+            let error = (beyond.mean.variance() + level.mean.variance() + more * more * rate_variance).sqrt();
+            // An interval cannot load more again than it loads.
+            let most = Pairs::of(&group.sums[kind as usize], of).excess(0.0).value;
+            let reload = (beyond.mean.value - level.mean.value).min(most);
+            let share = Estimate::new(weight * reload, weight * error);
+            let each = &mut self.each[kind as usize];
+            *each = Some(each.map_or(share, |each| each.plus(&share)));
+            value += all * reload;
+            variance += all * all * beyond.mean.variance();
+            instructions += all * more;
+            intervals += all;
+        }
+        variance += intervals * intervals * level.mean.variance() + instructions.powi(2) * rate_variance;
+        self.total = self.total.plus(&Estimate::new(value, variance.sqrt()));
+    }
 }
 
 /// Cycles for each miss: the slope of cycles on misses at equal instructions, over all counted parts.
@@ -249,15 +338,16 @@ pub fn miss_cost(parts: &[Sums]) -> Option<Estimate> {
     (cost.low > 0.0).then_some(cost)
 }
 
-/// All misses of first parts after a disturbance, scaled to all intervals: no reload can be more.
+/// All misses of beginnings after a disturbance, scaled to all intervals: no reload can be more.
 pub fn all_misses_after_disturbance(program: &Program) -> Option<Estimate> {
-    let (mut value, mut variance) = (0.0, 0.0);
-    let counted = Before::DISTURBED.into_iter().filter(|kind| program.first[*kind as usize].count >= FEW);
-    for kind in counted {
-        let all = program.befores[kind as usize] as f64;
-        let mean = Pairs::of(&program.first[kind as usize], Of::Misses).excess(0.0);
-        value += all * mean.value;
-        variance += all * all * mean.variance();
+    let mut total = Estimate::new(0.0, 0.0);
+    for kind in Before::DISTURBED {
+        let mut sums = program.whole[kind as usize];
+        sums += program.first[kind as usize];
+        if sums.count >= FEW {
+            let mean = Pairs::of(&sums, Of::Misses).excess(0.0);
+            total = total.plus(&mean.scaled(program.befores[kind as usize] as f64));
+        }
     }
-    (value > 0.0).then(|| Estimate::new(value, variance.sqrt()))
+    (total.value > 0.0).then_some(total)
 }

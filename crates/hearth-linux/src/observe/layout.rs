@@ -134,6 +134,41 @@ impl<'a> std::iter::Sum<&'a Sums> for Sums {
     }
 }
 
+/// What first parts had more than the later part that followed would have had, at equal instructions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pairs {
+    /// Intervals.
+    pub count: u64,
+    /// Misses, in sum.
+    pub misses: i64,
+    /// Cycles, in sum.
+    pub cycles: i64,
+    /// Their squares.
+    pub misses_squared: u128,
+    #[allow(missing_docs)]
+    pub cycles_squared: u128,
+}
+
+impl Pairs {
+    /// Adds one interval.
+    pub fn record(&mut self, misses: i64, cycles: i64) {
+        let square = |value: i64| u128::from(value.unsigned_abs()).pow(2);
+        self.count += 1;
+        self.misses += misses;
+        self.cycles += cycles;
+        self.misses_squared += square(misses);
+        self.cycles_squared += square(cycles);
+    }
+
+    fn add(&mut self, words: &mut Words<'_>) {
+        self.count += words.next();
+        self.misses += words.next() as i64;
+        self.cycles += words.next() as i64;
+        self.misses_squared += words.wide();
+        self.cycles_squared += words.wide();
+    }
+}
+
 /// Samples at some place of intervals: sums of what had been counted since the interval began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Point {
@@ -213,10 +248,14 @@ pub struct Program {
     pub interval_lengths: Lengths,
     /// How long effective slices were.
     pub slice_lengths: Lengths,
-    /// First parts of counted intervals, by what happened before.
+    /// Counted intervals that ended within their first part, by what happened before.
+    pub whole: [Sums; Before::COUNT],
+    /// First parts of the other counted intervals.
     pub first: [Sums; Before::COUNT],
     /// Later parts, by where they began. Those of the lower bins lie within first parts.
     pub later: [Sums; LATER],
+    /// First parts compared with what followed, by what happened before.
+    pub pairs: [Pairs; Before::COUNT],
     /// Samples by what happened before, and by where: below 16 µs, then a bin for each doubling.
     pub curve: [[Point; CURVE]; Before::COUNT],
 }
@@ -232,7 +271,12 @@ impl Program {
         self.slice_ns += words.next();
         words.add_to(&mut self.interval_lengths.0);
         words.add_to(&mut self.slice_lengths.0);
-        self.first.iter_mut().chain(&mut self.later).for_each(|sums| *sums += Sums::read(words));
+        self.whole
+            .iter_mut()
+            .chain(&mut self.first)
+            .chain(&mut self.later)
+            .for_each(|sums| *sums += Sums::read(words));
+        self.pairs.iter_mut().for_each(|pairs| pairs.add(words));
         self.curve.iter_mut().flatten().for_each(|point| point.add(words));
     }
 
@@ -241,9 +285,14 @@ impl Program {
         self.ends.iter().sum()
     }
 
+    /// One part of each counted interval: the first, or the whole.
+    pub fn beginnings(&self) -> impl Iterator<Item = &Sums> {
+        self.whole.iter().chain(&self.first)
+    }
+
     /// Parts that together are all counted intervals, without overlap.
     pub fn parts(&self) -> impl Iterator<Item = &Sums> {
-        self.first.iter().chain(&self.later[BEYOND_FIRST..])
+        self.beginnings().chain(&self.later[BEYOND_FIRST..])
     }
 
     /// Where a bin of later parts begins, in nanoseconds.
@@ -316,7 +365,7 @@ mod tests {
     #[test]
     fn a_program_has_the_size_of_its_words() {
         let words = ENDS.len() + Before::COUNT + 3 + 2 * LENGTHS;
-        let words = words + 17 * (Before::COUNT + LATER) + 5 * Before::COUNT * CURVE;
+        let words = words + 17 * (2 * Before::COUNT + LATER) + 7 * Before::COUNT + 5 * Before::COUNT * CURVE;
         let bytes: Vec<u8> = (1..=words as u64).flat_map(u64::to_ne_bytes).collect();
         let mut program = Program::default();
         program.add_cpu(&bytes);

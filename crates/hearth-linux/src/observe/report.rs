@@ -9,6 +9,11 @@ use serde::Serialize;
 /// Programs with less of the watched CPU time are left out of what is pooled and first shown.
 pub const SMALL_SHARE: f64 = 0.005;
 
+/// A point of the transient's curve is the mean of so many samples or more.
+const ENOUGH_SAMPLES: u64 = 10;
+/// The curve ends here: what goes on for longer is no reload.
+const CURVE_NS: u64 = 8_000_000;
+
 /// Everything that an observation tells.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -244,9 +249,13 @@ impl Report {
             return "Nothing of what was to be observed ran.".to_owned();
         };
         let ceiling = first.counted.as_ref().and_then(|counted| counted.ceiling);
+        let by_cycles = first.counted.as_ref().and_then(|counted| counted.ceiling_by_cycles_percent);
+        let by_cycles = by_cycles.map_or(String::new(), |share| {
+            format!(" by its cache misses, {:.1} % by all cycles that it loses", share.value.max(0.0))
+        });
         let most = match ceiling {
             Some(Ceiling { percent: Some(percent), low, high }) => format!(
-                "affinity could win at most {:.1} % of its CPU time ({:.1} to {:.1} %)",
+                "affinity could win at most {:.1} % of its CPU time ({:.1} to {:.1} %){by_cycles}",
                 percent.max(0.0),
                 low.max(0.0),
                 high.max(0.0)
@@ -332,7 +341,7 @@ impl Moves {
 impl Counted {
     fn new(program: &Program, pooled: Option<Estimate>) -> Option<Self> {
         let counted = program.parts().sum::<Sums>();
-        let intervals: u64 = program.first.iter().map(|sums| sums.count).sum();
+        let intervals: u64 = program.beginnings().map(|sums| sums.count).sum();
         if intervals == 0 || counted.instructions == 0 || counted.ns == 0 {
             return None;
         }
@@ -341,7 +350,7 @@ impl Counted {
         let own = estimate::miss_cost(&program.parts().copied().collect::<Vec<_>>());
         let cost = own.or(pooled);
         let steady = estimate::steady(program, Of::Misses);
-        let reloads = steady.and_then(|steady| estimate::reloads(program, Of::Misses, &steady));
+        let reloads = estimate::reloads(program, Of::Misses, steady.as_ref());
         let all_cycles = counted.cycles as f64 * scale;
         Some(Self {
             intervals,
@@ -389,8 +398,8 @@ fn ceiling(
 }
 
 fn by_cycles(program: &Program, all_cycles: f64) -> Option<Estimate> {
-    let steady = estimate::steady(program, Of::Cycles)?;
-    let reloads = estimate::reloads(program, Of::Cycles, &steady)?;
+    let steady = estimate::steady(program, Of::Cycles);
+    let reloads = estimate::reloads(program, Of::Cycles, steady.as_ref())?;
     Some(reloads.total.scaled(100.0 / all_cycles))
 }
 
@@ -401,7 +410,8 @@ fn transient(program: &Program, rate: f64) -> Vec<Transient> {
             let beyond = (point.misses as f64 - rate * point.instructions as f64) / count;
             (point.ns as f64 / count / 1e6, beyond, point.count)
         };
-        let points = program.curve[before as usize].iter().filter(|point| point.count >= 5).map(point);
+        let enough = |point: &&Point| point.count >= ENOUGH_SAMPLES && point.ns <= CURVE_NS * point.count;
+        let points = program.curve[before as usize].iter().filter(enough).map(point);
         Transient { after: words(before), points: points.collect() }
     };
     let kinds = [Before::Same].into_iter().chain(Before::DISTURBED);
