@@ -4,7 +4,7 @@ use super::counters::Present;
 use super::estimate::{self, Baseline, Estimate, Of, Reloads};
 use super::layout::{Before, ENDS, Lengths, Point, Program, Sums};
 use super::session::{Observed, Options};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// Programs with less of the watched CPU time are left out of what is pooled and first shown.
 pub const SMALL_SHARE: f64 = 0.005;
@@ -80,6 +80,7 @@ pub struct ProgramReport {
     /// Dispatch intervals.
     pub intervals: Stretches,
     /// Why they ended, in percent.
+    #[serde(serialize_with = "as_map")]
     pub ends_percent: Vec<(&'static str, f64)>,
     /// Effective time slices.
     pub slices: Stretches,
@@ -87,6 +88,10 @@ pub struct ProgramReport {
     pub moves: Moves,
     /// From the counters, if they were read often enough.
     pub counted: Option<Counted>,
+}
+
+fn as_map<S: Serializer>(pairs: &[(&'static str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(pairs.iter().copied())
 }
 
 /// Intervals or slices.

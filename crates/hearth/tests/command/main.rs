@@ -7,6 +7,7 @@ mod lab;
 mod names;
 #[cfg(feature = "linux")]
 mod operate;
+mod observe;
 mod usage;
 
 use assert_cmd::Command;
