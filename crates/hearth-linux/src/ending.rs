@@ -70,7 +70,10 @@ impl fmt::Display for Ending {
             for hog in &self.hogs {
                 write!(out, "\n  {hog}")?;
             }
-            write!(out, "\nlower their priority, or let the kernel bound them (kernel.sched_rt_runtime_us)")?;
+            write!(
+                out,
+                "\nmake them sleep now and then, bind them to CPUs of their own (isolcpus, cpusets), or lower their class"
+            )?;
         }
         if let Some(dump) = &self.dump {
             write!(out, "\nthe kernel's account of every CPU and task: {}", dump.display())?;

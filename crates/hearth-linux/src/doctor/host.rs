@@ -75,28 +75,24 @@ fn control_groups(root: &Root) -> Finding {
     }
 }
 
+/// Since 6.12 the kernel bounds real-time tasks only by reserves for other classes, one each.
 fn throttling(root: &Root) -> Finding {
-    const SUBJECT: &str = "real-time limit";
-    const FIX: &str = "a real-time task that never sleeps starves all others, and the kernel ends Hearth after \
-                       10 s of it; sysctl kernel.sched_rt_runtime_us=950000";
-    if root.has("/sys/kernel/debug/sched/ext_server") {
-        let runtime = root.number("/sys/kernel/debug/sched/ext_server/cpu0/runtime");
-        return match runtime {
-            Some(0) => Finding::warning(SUBJECT, "the kernel's reserve for sched_ext is off", FIX),
-            _ => Finding::ok(SUBJECT, "the kernel keeps a reserve for tasks of sched_ext"),
-        };
+    const SUBJECT: &str = "real-time reserve";
+    const CONSEQUENCE: &str = "a real-time task that does not sleep starves Hearth's tasks on its CPU, and the \
+                               kernel ends Hearth when one has waited for 10 s";
+    if !root.has("/sys/kernel/debug/sched/features") {
+        return Finding::warning(
+            SUBJECT,
+            "unknown",
+            "/sys/kernel/debug/sched cannot be read; run as root with debugfs mounted",
+        );
     }
-    match (
-        root.number("/proc/sys/kernel/sched_rt_runtime_us"),
-        root.number("/proc/sys/kernel/sched_rt_period_us"),
-    ) {
-        (Some(runtime), Some(period)) if runtime < 0 || runtime >= period => {
-            Finding::warning(SUBJECT, "none", FIX)
-        }
-        (Some(runtime), Some(period)) if period > 0 => {
-            Finding::ok(SUBJECT, format!("{} % of each CPU", runtime * 100 / period))
-        }
-        _ => Finding::warning(SUBJECT, "unknown", "no /proc/sys/kernel/sched_rt_runtime_us"),
+    if !root.has("/sys/kernel/debug/sched/ext_server") {
+        return Finding::warning(SUBJECT, "this kernel keeps none for sched_ext; newer ones do", CONSEQUENCE);
+    }
+    match root.number("/sys/kernel/debug/sched/ext_server/cpu0/runtime") {
+        Some(0) => Finding::warning(SUBJECT, "switched off for sched_ext", CONSEQUENCE),
+        _ => Finding::ok(SUBJECT, "the kernel keeps one for tasks of sched_ext"),
     }
 }
 

@@ -6,8 +6,8 @@ fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
     let base = [
         ("proc/sys/kernel/osrelease", "7.3.4-amd64\n"),
         ("proc/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n"),
-        ("proc/sys/kernel/sched_rt_runtime_us", "950000\n"),
-        ("proc/sys/kernel/sched_rt_period_us", "1000000\n"),
+        ("sys/kernel/debug/sched/features", "RUN_TO_PARITY"),
+        ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "50000000"),
         ("sys/kernel/sched_ext/state", "disabled\n"),
         ("sys/kernel/btf/vmlinux", "types"),
         ("sys/devices/system/cpu/online", "0-1\n"),
@@ -81,8 +81,8 @@ fn what_a_scheduler_turns_off_is_a_warning_with_the_consequence() {
         ("sys/fs/cgroup/a/b/cpu.max", "50000 100000", "cpu.max of control groups", "a/b"),
         ("sys/fs/cgroup/a/cpu.weight", "300", "cpu.weight of control groups", "nice"),
         ("sys/kernel/sched_ext/root/ops", "flash", "sched_ext", "refuses"),
-        ("proc/sys/kernel/sched_rt_runtime_us", "-1", "real-time limit", "starves"),
-        ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "0", "real-time limit", "starves"),
+        ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "0", "real-time reserve", "starves"),
+        ("sys/kernel/debug/sched/features", "", "real-time reserve", "debugfs"),
         (
             "proc/mounts",
             "cgroup /sys/fs/cgroup/systemd cgroup rw,name=systemd 0 0",

@@ -47,7 +47,9 @@ impl Screen {
     }
 
     fn cpu_table(&self) -> Table<'_> {
-        let header = ["cpu", "runs", "share", "from"].into_iter().chain(RATES.map(|name| name));
+        // Only Hearth counts these.
+        let rates = if self.cpus.iter().any(|row| row.rates.is_some()) { RATES.len() } else { 0 };
+        let header = ["cpu", "runs", "share", "from"].into_iter().chain(RATES).take(4 + rates);
         let rows = self.cpus.iter().map(|row| {
             let task = row.runs.as_ref();
             let mut cells = vec![
@@ -57,10 +59,11 @@ impl Screen {
                 number(from(task.and_then(|task| task.from))),
             ];
             let rate = |index: usize| row.rates.map(|rates| format!("{:.0}/s", rates[index]));
-            cells.extend((0..RATES.len()).map(|index| number(rate(index).unwrap_or_default())));
+            cells.extend((0..rates).map(|index| number(rate(index).unwrap_or_default())));
             Row::new(cells)
         });
-        let widths = [4, 24, 6, 5].into_iter().chain([8; RATES.len()]).map(Constraint::Length);
+        let widths =
+            [4, 24, 6, 5].into_iter().chain([8; RATES.len()]).take(4 + rates).map(Constraint::Length);
         Table::new(rows, widths).header(head(header))
     }
 

@@ -48,13 +48,13 @@ pub struct Arguments {
     #[arg(long, value_name = "COMMAND", conflicts_with = "command")]
     metric: Option<String>,
     /// How long a window is
-    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, requires = "metric")]
+    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, conflicts_with = "command")]
     window: Duration,
     /// How long after each switch a window begins
-    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration, requires = "metric")]
+    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration, conflicts_with = "command")]
     settle: Duration,
     /// Greater numbers of the metric are better; else smaller ones are
-    #[arg(long, requires = "metric")]
+    #[arg(long, conflicts_with = "command")]
     higher_is_better: bool,
     /// Leave Hearth on afterwards if it is better
     #[arg(long)]

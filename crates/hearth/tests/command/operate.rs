@@ -59,7 +59,7 @@ fn wrong_input_is_refused_before_anything_is_done() {
         (&["start", "--metrics", "9669"], "--metrics"),
         (&["trial"], "<COMMAND>"),
         (&["trial", "--rounds", "0", "--", "true"], "1..=200"),
-        (&["trial", "--window", "5s", "--", "true"], "--metric"),
+        (&["trial", "--window", "5s", "--", "true"], "cannot be used with"),
         (&["trial", "--metric", "echo 1", "--", "true"], "cannot be used with"),
         (&["top", "--interval", "1ms"], "50ms"),
         (&["top"], "--once"),
