@@ -35,7 +35,7 @@ static __always_inline u64 credit_of_queue(s32 queue, s32 cpu)
 }
 
 /* Of a task on a CPU, `away` ns after it last ran. */
-static __always_inline u64 credit_of_task(struct task_ctx *tc, s32 pid, s32 cpu, u64 away)
+static __always_inline u64 credit_of_task(struct hearth_task *tc, s32 pid, s32 cpu, u64 away)
 {
 	u64 credit, faded;
 
@@ -59,7 +59,7 @@ static __always_inline s64 rank(u64 usage, u64 credit)
 	return (s64)(usage - credit);
 }
 
-verified_alone s64 rank_of_task(struct task_ctx *tc __arg_nonnull, s32 pid, s32 cpu, u64 away)
+verified_alone s64 rank_of_task(struct hearth_task *tc __arg_nonnull, s32 pid, s32 cpu, u64 away)
 {
 	return rank(usage_of(tc), credit_of_task(tc, pid, cpu, away));
 }

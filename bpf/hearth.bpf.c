@@ -15,6 +15,7 @@
 #include "usage.h"
 #include "credit.h"
 #include "queues.h"
+#include "decisions.h"
 #include "exit.h"
 
 char _license[] SEC("license") = "GPL";
@@ -29,7 +30,7 @@ static __always_inline bool claim_idle(s32 cpu)
 }
 
 /* The idle CPU where the task has most credit. */
-static __always_inline s32 idle_cpu(struct task_struct *p, struct task_ctx *tc, u64 wake_flags)
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
 {
 	s32 last = tc->last_cpu;
 	bool is_idle = false;
@@ -52,7 +53,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct task_ctx *tc, 
 
 s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 	s32 cpu;
 
 	if (!tc)
@@ -63,6 +64,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	usage_update(p, tc);
 	usage_arrive(tc, cpu, sums.slept);
 	stats_of(cpu)->direct++;
+	decision_direct(cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, 0);
 	return cpu;
 }
@@ -70,7 +72,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 /* A task that wakes up preempts one that has had more: with unix on the CPU that
  * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
  * whose queue it waits. A task that is bound to no CPU yet waits in none. */
-static void preempt(struct task_struct *p, struct task_ctx *tc)
+static void preempt(struct task_struct *p, struct hearth_task *tc)
 {
 	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
 	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : tc->queue;
@@ -86,14 +88,14 @@ static void preempt(struct task_struct *p, struct task_ctx *tc)
 }
 
 /* No other CPU may run it. */
-static __always_inline bool is_bound(struct task_struct *p, struct task_ctx *tc)
+static __always_inline bool is_bound(struct task_struct *p, struct hearth_task *tc)
 {
 	return p->nr_cpus_allowed == 1 || (is_attached() && tc->last_cpu >= 0);
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
 	s32 cpu = scx_bpf_task_cpu(p);
 	s32 idle;
@@ -108,6 +110,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (claim_idle(cpu)) {
 		usage_arrive(tc, cpu, lag);
 		stats_of(cpu)->direct++;
+		decision_direct(cpu);
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
 		return;
 	}
@@ -161,7 +164,7 @@ verified_alone int best_of_own(s32 cpu)
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct task_ctx *tc = task_ctx(p);
+		struct hearth_task *tc = task_ctx(p);
 		s64 rank;
 
 		if (!tc)
@@ -189,16 +192,23 @@ verified_alone int take_pid(s32 cpu, s32 pid)
 static __always_inline bool take(s32 queue, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
+	u32 source;
 
 	if (!scx_bpf_dsq_move_to_local(queue))
 		return false;
 	queue_taken(queue);
-	if (queue == cpu)
+	if (queue == cpu) {
+		source = HEARTH_SOURCE_OWN;
 		st->own++;
-	else if (domain_of(queue) == domain_of(cpu))
+	} else if (domain_of(queue) == domain_of(cpu)) {
+		source = HEARTH_SOURCE_DOMAIN;
 		st->domain++;
-	else
+	} else {
+		source = HEARTH_SOURCE_FOREIGN;
 		st->foreign++;
+	}
+	if (tracing)
+		decision_source(cpu, source, queue);
 	return true;
 }
 
@@ -239,7 +249,7 @@ verified_alone int take_anything(s32 cpu)
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s64 best_rank = 0;
+	s64 best_rank = HEARTH_NO_RANK;
 	s32 queue = NO_CPU;
 	s32 pid = NO_PID;
 	s32 elsewhere;
@@ -255,6 +265,9 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 		best_rank = rank(head_usage(cpu), sums.own_credit);
 	}
 	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
+	if (tracing)
+		decision_considered(cpu, may_keep ? kept_rank : HEARTH_NO_RANK, best_rank,
+				    elsewhere < 0 ? HEARTH_NO_RANK : cc->found_rank, elsewhere);
 	if (elsewhere >= 0 && (queue < 0 || cc->found_rank < best_rank)) {
 		queue = elsewhere;
 		best_rank = cc->found_rank;
@@ -263,6 +276,8 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 		return false;
 	if (is_complex() && queue == cpu && take_pid(cpu, pid)) {
 		stats_of(cpu)->own++;
+		if (tracing)
+			decision_source(cpu, HEARTH_SOURCE_OWN, cpu);
 		return true;
 	}
 	return (queue >= 0 && take(queue, cpu)) || take_anything(cpu);
@@ -270,7 +285,7 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct task_ctx *tc = prev ? task_ctx(prev) : NULL;
+	struct hearth_task *tc = prev ? task_ctx(prev) : NULL;
 	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 kept_rank = 0;
@@ -293,22 +308,41 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	task_set_slice(prev, sums.slice);
 	cc->expired = false;
 	cc->running_rank = kept_rank;
+	if (tracing) {
+		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
+		decision_tell(prev, tc, cpu);
+	}
 }
 
 /* ---- A task runs ---- */
 
+static __always_inline void moved(struct hearth_task *tc, s32 cpu)
+{
+	s32 from = tc->last_cpu;
+
+	tc->last_cpu = cpu;
+	tc->previous_cpu = from;
+	tc->usage = usage_raised(tc->usage, cpu, sums.bound);
+	if (from >= 0)
+		tc->moves[domain_of(from) == domain_of(cpu) ? 0
+			  : node_of(from) == node_of(cpu)   ? 1
+							    : 2]++;
+}
+
 void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	if (!tc)
 		return;
 	queue_left(tc);
+	if (tracing)
+		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
-		tc->usage = usage_raised(tc->usage, cpu, sums.bound);
-	tc->last_cpu = cpu;
+		moved(tc, cpu);
+	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->expired = false;
 	cc->running_rank = rank(usage_of(tc), sums.running_credit);
@@ -316,7 +350,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 	struct cpu_ctx *cc = cpu_ctx(scx_bpf_task_cpu(p));
 
 	if (!tc)
@@ -330,7 +364,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 /* complex only: its credits fade from here on. */
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 
 	if (tc)
 		tc->stopped_at = scx_bpf_now();
@@ -339,7 +373,7 @@ void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 /* The task leaves for another scheduling class, or for good; it may be waiting. */
 void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 
 	if (tc)
 		queue_left(tc);
@@ -354,6 +388,8 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 	cpu_ctx(cpu)->is_idle = idle;
 	if (!idle)
 		return;
+	if (tracing)
+		decision_idle(cpu);
 	if (is_attached()) {
 		if (cpu_ctx(cpu)->waiting > 0)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -371,7 +407,7 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 
 void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 {
-	struct task_ctx *tc = task_ctx(p);
+	struct hearth_task *tc = task_ctx(p);
 
 	if (tc)
 		tc->inverse_weight = (100 << 16) / (weight ? weight : 1);
@@ -380,12 +416,13 @@ void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 			     struct scx_init_task_args *args)
 {
-	struct task_ctx *tc =
+	struct hearth_task *tc =
 		bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!tc)
 		return -ENOMEM;
 	tc->last_cpu = NO_CPU;
+	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
 	tc->inverse_weight = 1 << 16;
 	tc->charged_ns = p->se.sum_exec_runtime;

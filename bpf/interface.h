@@ -69,6 +69,68 @@ struct hearth_stats {
 	u64 pad;
 };
 
+/* Why a task runs where it does. */
+enum hearth_source {
+	HEARTH_SOURCE_IDLE = 0,	   /* no task: the CPU goes idle */
+	HEARTH_SOURCE_KEPT = 1,	   /* it was running here, and goes on */
+	HEARTH_SOURCE_OWN = 2,	   /* from this CPU's queue */
+	HEARTH_SOURCE_DOMAIN = 3,  /* from a queue of this cache domain */
+	HEARTH_SOURCE_FOREIGN = 4, /* from a queue of another domain */
+	HEARTH_SOURCE_DIRECT = 5,  /* it woke up, and this CPU was idle */
+	HEARTH_SOURCE_KERNEL = 6,  /* the kernel's doing: it goes on after a higher class */
+};
+
+/* A rank where there is no candidate. */
+#define HEARTH_NO_RANK INT64_MAX
+
+/* One decision: a task begins to run on a CPU, or the CPU goes idle. Written while
+ * somebody traces. */
+struct hearth_decision {
+	u64 at_ns;
+	/* Ranks of what was considered: the task that was running, the head of the own
+	 * queue, and the first of all others. */
+	s64 kept_rank;
+	s64 own_rank;
+	s64 elsewhere_rank;
+	/* Of the task that runs. */
+	u64 usage;
+	s32 pid;
+	s32 cpu;
+	/* Whose queue it waited in, where it ran last, or -1; whose queue the first of all
+	 * others waited in. */
+	s32 from;
+	s32 last_cpu;
+	s32 elsewhere;
+	u32 source;
+	char comm[16];
+};
+
+_Static_assert(sizeof(struct hearth_decision) == 80, "mirrored in Rust");
+
+/* What the scheduler remembers of a task. */
+struct hearth_task {
+	/* CPU time received, weighted; see usage.h. */
+	u64 usage;
+	/* unix: the decay that usage has seen. */
+	u64 epoch;
+	/* fair: the CPU time up to which it has been charged. */
+	u64 charged_ns;
+	/* complex: when it ran last. */
+	u64 stopped_at;
+	/* How often it began to run, and how often that was on another CPU than before: of
+	 * the same cache domain, of the same node, of another. */
+	u64 runs;
+	u64 moves[3];
+	/* 100 / weight, in 65536ths: charging does not divide. */
+	u32 inverse_weight;
+	/* Where it ran last, before that, and where it waits now; -1 for nowhere. */
+	s32 last_cpu;
+	s32 previous_cpu;
+	s32 queue;
+};
+
+_Static_assert(sizeof(struct hearth_task) == 80, "mirrored in Rust");
+
 #define HEARTH_DUMP_BYTES 32768
 
 /* Why the kernel let go of the scheduler. */

@@ -62,7 +62,7 @@ verified_alone int domain_refresh(u32 domain)
 static __always_inline u64 head_look(s32 cpu)
 {
 	struct task_struct *p = dsq_first(cpu);
-	struct task_ctx *tc;
+	struct hearth_task *tc;
 
 	if (!p)
 		return NO_USAGE;
@@ -103,7 +103,7 @@ static __always_inline void queue_taken(s32 cpu)
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
-static __always_inline void queue_left(struct task_ctx *tc)
+static __always_inline void queue_left(struct hearth_task *tc)
 {
 	s32 cpu = tc->queue;
 
@@ -119,7 +119,7 @@ static __always_inline void queue_left(struct task_ctx *tc)
 }
 
 /* The kernel links the task in when the callback has returned. */
-static __always_inline void queue_insert(struct task_struct *p, struct task_ctx *tc, s32 cpu,
+static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					 u64 slice, u64 enq_flags)
 {
 	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
@@ -143,7 +143,7 @@ verified_alone int queue_renew(s32 cpu)
 
 	cpu_ctx(cpu)->queue_epoch = epoch;
 	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct task_ctx *tc = task_ctx(p);
+		struct hearth_task *tc = task_ctx(p);
 
 		if (!tc)
 			continue;

@@ -40,22 +40,6 @@ static __always_inline void sums_make(void)
 	sums.slept = sums.running_credit + policy.quantum_ns;
 }
 
-struct task_ctx {
-	/* CPU time received, weighted; see usage.h. */
-	u64 usage;
-	/* unix: the decay that usage has seen. */
-	u64 epoch;
-	/* fair: the CPU time up to which it has been charged. */
-	u64 charged_ns;
-	/* complex: when it ran last. */
-	u64 stopped_at;
-	/* 100 / weight, in 65536ths: charging does not divide. */
-	u32 inverse_weight;
-	/* Where it ran last, and where it waits now. */
-	s32 last_cpu;
-	s32 queue;
-};
-
 struct cpu_ctx {
 	/* Usage of the first task in this CPU's queue, and its epoch. */
 	u64 head;
@@ -78,6 +62,8 @@ struct cpu_ctx {
 	bool is_idle;
 	/* The head counts no task that was moved. */
 	bool head_is_known;
+	/* See decisions.h. */
+	struct hearth_decision noted;
 };
 
 struct domain_ctx {
@@ -94,7 +80,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct task_ctx);
+	__type(value, struct hearth_task);
 } task_ctxs SEC(".maps");
 
 static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
@@ -138,7 +124,7 @@ static __always_inline struct domain_ctx *domain_ctx(u32 domain)
 	return &domain_ctxs[domain & (HEARTH_MAX_CPUS - 1)];
 }
 
-static __always_inline struct task_ctx *task_ctx(struct task_struct *p)
+static __always_inline struct hearth_task *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, 0, 0);
 }

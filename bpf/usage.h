@@ -38,7 +38,7 @@ static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
 	return age < 64 ? usage >> age : 0;
 }
 
-static __always_inline u64 usage_of(struct task_ctx *tc)
+static __always_inline u64 usage_of(struct hearth_task *tc)
 {
 	if (policy.discipline == HEARTH_FAIR)
 		return tc->usage;
@@ -47,14 +47,14 @@ static __always_inline u64 usage_of(struct task_ctx *tc)
 	return tc->usage;
 }
 
-static __always_inline void usage_charge(struct task_ctx *tc, u64 ns)
+static __always_inline void usage_charge(struct hearth_task *tc, u64 ns)
 {
 	tc->usage = usage_of(tc) + (ns * tc->inverse_weight >> 16);
 }
 
 /* fair: charges a task for what it ran since it was last charged, by the kernel's
  * own account: at ticks, and whenever its usage is about to count. */
-static __always_inline void usage_update(struct task_struct *p, struct task_ctx *tc)
+static __always_inline void usage_update(struct task_struct *p, struct hearth_task *tc)
 {
 	u64 ran_ns = p->se.sum_exec_runtime;
 
@@ -67,7 +67,7 @@ static __always_inline void usage_update(struct task_struct *p, struct task_ctx 
 }
 
 /* unix: the timer interrupts a running task. */
-static __always_inline void usage_tick(struct task_struct *p, struct task_ctx *tc)
+static __always_inline void usage_tick(struct task_struct *p, struct hearth_task *tc)
 {
 	u64 now;
 
@@ -92,7 +92,7 @@ static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 }
 
 /* A task comes to a CPU that was idle; a new one begins with its clock. */
-static __always_inline void usage_arrive(struct task_ctx *tc, s32 cpu, u64 lag)
+static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (tc->last_cpu >= 0)
 		tc->usage = usage_raised(tc->usage, cpu, lag);
@@ -101,7 +101,7 @@ static __always_inline void usage_arrive(struct task_ctx *tc, s32 cpu, u64 lag)
 }
 
 /* A task comes to wait for a CPU: it is no further ahead of the clock either. */
-static __always_inline void usage_wait(struct task_ctx *tc, s32 cpu, u64 lag)
+static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	u64 latest = cpu_ctx(cpu)->clock + sums.bound;
 

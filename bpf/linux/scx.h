@@ -11,6 +11,7 @@
 #include <bpf/bpf_tracing.h>
 
 #define ENOMEM 12
+#define INT64_MAX 0x7fffffffffffffffll
 
 /* The iterator of bpf_for_each. */
 #define BPF_FOR_EACH_ITER (&___it)

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod daemon;
+mod decisions;
 pub mod doctor;
 pub mod ending;
 mod error;
@@ -18,7 +19,10 @@ pub mod only;
 pub mod scheduler;
 mod shape;
 pub mod task;
+mod tasks;
 pub mod threads;
 
+pub use decisions::{Decision, Source};
 pub use error::Error;
 pub use scheduler::{CpuStats, Exit, Options, Scheduler};
+pub use tasks::Task;

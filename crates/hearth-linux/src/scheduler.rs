@@ -1,5 +1,7 @@
 //! The scheduler in the kernel: loaded, watched, let go.
 
+use crate::decisions::{Decision, Decisions};
+use crate::tasks::{self, Task};
 use crate::{Error, kernel, log, shape};
 use bpf::HearthSkelBuilder;
 use hearth_machine::host::HostTopology;
@@ -79,6 +81,7 @@ pub struct Scheduler {
     // Dropped first: detaches.
     _link: Link,
     skeleton: bpf::HearthSkel<'static>,
+    decisions: Decisions,
     cpus: Vec<usize>,
 }
 
@@ -111,8 +114,9 @@ impl Scheduler {
         }
         let mut skeleton = open.load().map_err(refused("load"))?;
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
+        let decisions = Decisions::new(&skeleton.maps.decisions).map_err(refused("ring buffer"))?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
-        Ok(Self { _link: link, skeleton, cpus })
+        Ok(Self { _link: link, skeleton, decisions, cpus })
     }
 
     fn shared(&self) -> Option<&bpf::types::bss> {
@@ -129,6 +133,39 @@ impl Scheduler {
             (cpu, CpuStats { kept, own, domain, foreign, direct, preempted, idle })
         };
         self.cpus.iter().copied().map(read).collect()
+    }
+
+    /// Has decisions told from now on: those of a thread or process, or all.
+    pub fn trace(&mut self, pid: Option<i32>) {
+        self.decisions.take();
+        self.set_tracing(true, pid.unwrap_or(0));
+    }
+
+    /// Has none told any more.
+    pub fn untrace(&mut self) {
+        self.set_tracing(false, 0);
+    }
+
+    fn set_tracing(&mut self, on: bool, pid: i32) {
+        let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
+        // SAFETY: aligned, inside the mapping; the kernel reads them meanwhile, so each is written whole.
+        unsafe {
+            ptr::write_volatile(&raw mut shared.traced_pid, pid);
+            ptr::write_volatile(&raw mut shared.tracing, u32::from(on));
+        }
+    }
+
+    /// The decisions that were told since the last call, by time, and how many found no room so far.
+    pub fn decisions(&self) -> (Vec<Decision>, u64) {
+        // SAFETY: as in `stats`.
+        let lost =
+            self.shared().map_or(0, |shared| unsafe { ptr::read_volatile(&raw const shared.decisions_lost) });
+        (self.decisions.take(), lost)
+    }
+
+    /// What the scheduler remembers of a thread; `None` if it is gone, or not Hearth's.
+    pub fn task(&self, tid: i32) -> Option<Task> {
+        tasks::look_up(&self.skeleton.maps.task_ctxs, tid)
     }
 
     /// Why the kernel let go of the scheduler; `None` while it runs.

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Decisions, told to whoever traces: what was considered at a dispatch is noted on
+ * the CPU, and goes out when the task begins to run, for only then is it known
+ * which task came. While nobody traces, this costs a test at each step.
+ */
+#ifndef HEARTH_DECISIONS_H
+#define HEARTH_DECISIONS_H
+
+/* Set by the host: whether to tell, and of which task alone, if not 0. */
+volatile u32 tracing;
+volatile s32 traced_pid;
+/* Decisions that found no room. */
+u64 decisions_lost;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} decisions SEC(".maps");
+
+static __always_inline void decision_considered(s32 cpu, s64 kept, s64 own, s64 elsewhere_rank,
+						s32 elsewhere)
+{
+	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
+
+	noted->kept_rank = kept;
+	noted->own_rank = own;
+	noted->elsewhere_rank = elsewhere_rank;
+	noted->elsewhere = elsewhere;
+}
+
+static __always_inline void decision_source(s32 cpu, u32 source, s32 from)
+{
+	cpu_ctx(cpu)->noted.source = source;
+	cpu_ctx(cpu)->noted.from = from;
+}
+
+/* A wake-up placed the task here: nothing was compared. */
+static __always_inline void decision_direct(s32 cpu)
+{
+	if (!tracing)
+		return;
+	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
+	decision_source(cpu, HEARTH_SOURCE_DIRECT, NO_CPU);
+}
+
+static __always_inline void decision_tell(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
+
+	if (traced_pid && traced_pid != p->pid && traced_pid != p->tgid)
+		return;
+	noted->at_ns = bpf_ktime_get_ns();
+	noted->pid = p->pid;
+	noted->cpu = cpu;
+	noted->last_cpu = tc->last_cpu;
+	noted->usage = tc->usage;
+	bpf_probe_read_kernel_str(noted->comm, sizeof(noted->comm), p->comm);
+	if (bpf_ringbuf_output(&decisions, noted, sizeof(*noted), 0))
+		__sync_fetch_and_add(&decisions_lost, 1);
+	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
+	decision_source(cpu, HEARTH_SOURCE_KERNEL, NO_CPU);
+}
+
+static __always_inline void decision_idle(s32 cpu)
+{
+	struct hearth_decision idle = {.source = HEARTH_SOURCE_IDLE, .cpu = cpu, .from = NO_CPU};
+
+	if (traced_pid)
+		return;
+	idle.at_ns = bpf_ktime_get_ns();
+	if (bpf_ringbuf_output(&decisions, &idle, sizeof(idle), 0))
+		__sync_fetch_and_add(&decisions_lost, 1);
+}
+
+#endif

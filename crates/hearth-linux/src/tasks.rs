@@ -1,0 +1,66 @@
+//! What the scheduler remembers of each task (`struct hearth_task` in `bpf/interface.h`).
+
+use libbpf_rs::{MapCore, MapFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde::{Deserialize, Serialize};
+use std::os::fd::AsRawFd;
+
+/// `PIDFD_THREAD`: a descriptor of a thread, not of its process (Linux 6.9).
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Raw {
+    usage: u64,
+    epoch: u64,
+    charged_ns: u64,
+    stopped_at: u64,
+    runs: u64,
+    moves: [u64; 3],
+    inverse_weight: u32,
+    last_cpu: i32,
+    previous_cpu: i32,
+    queue: i32,
+}
+
+const _: () = assert!(size_of::<Raw>() == 80);
+
+/// A task, as the scheduler knows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its thread id.
+    pub tid: i32,
+    /// CPU time received, weighted, in nanoseconds.
+    pub usage_ns: u64,
+    /// How often it began to run.
+    pub runs: u64,
+    /// Moves to a CPU of the same cache domain, of the same node, of another node.
+    pub moves: [u64; 3],
+    /// Where it ran last.
+    pub last_cpu: Option<i32>,
+    /// Where it ran before it last moved.
+    pub previous_cpu: Option<i32>,
+    /// Whose queue it waits in; none if it runs or sleeps.
+    pub queue: Option<i32>,
+}
+
+/// Looks a thread up; `None` if it is gone, or not Hearth's.
+pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
+    let pid = Pid::from_raw(tid)?;
+    // Before 6.9 only the first thread of a process can be named.
+    let descriptor = pidfd_open(pid, PIDFD_THREAD).or_else(|_| pidfd_open(pid, PidfdFlags::empty())).ok()?;
+    let bytes = map.lookup(&descriptor.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
+    let bytes: [u8; size_of::<Raw>()] = bytes.try_into().ok()?;
+    // SAFETY: of the same size, and every pattern of bits is a value of these plain numbers.
+    let raw: Raw = unsafe { std::mem::transmute(bytes) };
+    let cpu = |cpu: i32| (cpu >= 0).then_some(cpu);
+    Some(Task {
+        tid,
+        usage_ns: raw.usage,
+        runs: raw.runs,
+        moves: raw.moves,
+        last_cpu: cpu(raw.last_cpu),
+        previous_cpu: cpu(raw.previous_cpu),
+        queue: cpu(raw.queue),
+    })
+}
