@@ -243,44 +243,49 @@ verified_alone int take_anything(s32 cpu)
 	return false;
 }
 
+/* The task of the own queue that ranks first. */
+static __always_inline bool take_own(s32 cpu, s32 pid)
+{
+	if (!is_complex())
+		return take(cpu, cpu);
+	if (!take_pid(cpu, pid))
+		return false;
+	stats_of(cpu)->own++;
+	if (tracing)
+		decision_source(cpu, HEARTH_SOURCE_OWN, cpu);
+	return true;
+}
+
 /* What waits and ranks first here, unless the task that just ran ranks before it.
  * Among equals what has waited goes before what has just run, and the own queue
  * before others. */
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s64 best_rank = HEARTH_NO_RANK;
-	s32 queue = NO_CPU;
+	s64 own_rank = HEARTH_NO_RANK;
 	s32 pid = NO_PID;
 	s32 elsewhere;
 
 	if (is_complex()) {
 		pid = best_of_own(cpu);
-		if (pid != NO_PID) {
-			queue = cpu;
-			best_rank = cc->found_rank;
-		}
+		if (pid != NO_PID)
+			own_rank = cc->found_rank;
 	} else if (cc->head != NO_USAGE) {
-		queue = cpu;
-		best_rank = rank(head_usage(cpu), sums.own_credit);
+		own_rank = rank(head_usage(cpu), sums.own_credit);
 	}
 	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
+	if (!may_keep)
+		kept_rank = HEARTH_NO_RANK;
 	if (tracing)
-		decision_considered(cpu, may_keep ? kept_rank : HEARTH_NO_RANK, best_rank,
+		decision_considered(cpu, kept_rank, own_rank,
 				    elsewhere < 0 ? HEARTH_NO_RANK : cc->found_rank, elsewhere);
-	if (elsewhere >= 0 && (queue < 0 || cc->found_rank < best_rank)) {
-		queue = elsewhere;
-		best_rank = cc->found_rank;
-	}
-	if (may_keep && (queue < 0 || kept_rank < best_rank))
-		return false;
-	if (is_complex() && queue == cpu && take_pid(cpu, pid)) {
-		stats_of(cpu)->own++;
-		if (tracing)
-			decision_source(cpu, HEARTH_SOURCE_OWN, cpu);
+	/* It may be gone, or may not run here. */
+	if (elsewhere >= 0 && cc->found_rank < own_rank && cc->found_rank <= kept_rank &&
+	    take(elsewhere, cpu))
 		return true;
-	}
-	return (queue >= 0 && take(queue, cpu)) || take_anything(cpu);
+	if (own_rank != HEARTH_NO_RANK && own_rank <= kept_rank && take_own(cpu, pid))
+		return true;
+	return !may_keep && take_anything(cpu);
 }
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)

@@ -76,8 +76,15 @@ static __always_inline u64 head_look(s32 cpu)
 verified_alone int head_refresh(s32 cpu)
 {
 	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
+	u64 usage = NO_USAGE;
 
-	head_set(cpu, cpu_ctx(cpu)->waiting > 0 ? head_look(cpu) : NO_USAGE);
+	if (cpu_ctx(cpu)->waiting > 0) {
+		usage = head_look(cpu);
+		/* It is counted and not yet linked in: somebody shall look again, soon. */
+		if (usage == NO_USAGE)
+			usage = 0;
+	}
+	head_set(cpu, usage);
 	if (domain->waiting <= 0)
 		domain->first = NO_CPU;
 	else if (domain->first == cpu || domain->first < 0)

@@ -81,7 +81,8 @@ pub struct Scheduler {
     // Dropped first: detaches.
     _link: Link,
     skeleton: bpf::HearthSkel<'static>,
-    decisions: Decisions,
+    // Mapped while somebody traces, for it is as large as the rest of the process.
+    decisions: Option<Decisions>,
     cpus: Vec<usize>,
 }
 
@@ -114,9 +115,8 @@ impl Scheduler {
         }
         let mut skeleton = open.load().map_err(refused("load"))?;
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
-        let decisions = Decisions::new(&skeleton.maps.decisions).map_err(refused("ring buffer"))?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
-        Ok(Self { _link: link, skeleton, decisions, cpus })
+        Ok(Self { _link: link, skeleton, decisions: None, cpus })
     }
 
     fn shared(&self) -> Option<&bpf::types::bss> {
@@ -136,14 +136,21 @@ impl Scheduler {
     }
 
     /// Has decisions told from now on: those of a thread or process, or all.
-    pub fn trace(&mut self, pid: Option<i32>) {
-        self.decisions.take();
+    pub fn trace(&mut self, pid: Option<i32>) -> Result<(), Error> {
+        let decisions = Decisions::new(&self.skeleton.maps.decisions);
+        let decisions = decisions.map_err(|source| Error::refused("ring buffer", source))?;
+        decisions.take();
+        self.decisions = Some(decisions);
         self.set_tracing(true, pid.unwrap_or(0));
+        Ok(())
     }
 
-    /// Has none told any more.
-    pub fn untrace(&mut self) {
+    /// Has none told any more; returns the last ones, as [`Self::decisions`] does.
+    pub fn untrace(&mut self) -> (Vec<Decision>, u64) {
         self.set_tracing(false, 0);
+        let last = self.decisions();
+        self.decisions = None;
+        last
     }
 
     fn set_tracing(&mut self, on: bool, pid: i32) {
@@ -160,7 +167,7 @@ impl Scheduler {
         // SAFETY: as in `stats`.
         let lost =
             self.shared().map_or(0, |shared| unsafe { ptr::read_volatile(&raw const shared.decisions_lost) });
-        (self.decisions.take(), lost)
+        (self.decisions.as_ref().map(Decisions::take).unwrap_or_default(), lost)
     }
 
     /// What the scheduler remembers of a thread; `None` if it is gone, or not Hearth's.

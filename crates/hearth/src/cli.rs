@@ -1,7 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
 #[cfg(feature = "linux")]
-use crate::linux::{doctor, start, status, stop, undo};
+use crate::linux::{doctor, explain, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
@@ -90,6 +90,13 @@ pub enum Command {
     /// Shows which scheduler runs, and what Hearth did since its start
     #[cfg(feature = "linux")]
     Status(status::Arguments),
+    /// Says why a task is on its CPU: its last decisions with their ranks and credits
+    #[cfg(feature = "linux")]
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::Arguments),
+    /// Writes what Hearth decides for a while, to be opened in ui.perfetto.dev
+    #[cfg(feature = "linux")]
+    Trace(trace::Arguments),
     /// Writes a completion script for a shell to standard output
     Completions(generate::CompletionsArguments),
     /// Writes the manual pages into a folder

@@ -60,6 +60,10 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Trial(arguments) => trial::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Explain(arguments) => linux::explain::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Trace(arguments) => linux::trace::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Top(arguments) => top::run(&arguments),

@@ -1,15 +1,31 @@
-//! The daemon's socket: whoever connects gets one JSON object, the daemon's status.
+//! The daemon's socket. A client sends one line and gets one JSON object:
+//!
+//! ```text
+//! status       what the daemon and each CPU did; also for a client that sends nothing
+//! task TID...  what the scheduler remembers of these threads
+//! trace PID    has the decisions about a process or thread told from now on; 0: all
+//! decisions    those that were told since the last time
+//! untrace      has none told any more
+//! ```
 
 use super::Job;
 use super::metrics::Metrics;
-use crate::{CpuStats, Error, Scheduler};
+use crate::{CpuStats, Decision, Error, Scheduler, Task};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
+
+/// How long a client may take to say what it wants.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// The longest request, in bytes.
+const LONGEST_REQUEST: u64 = 64 << 10;
 
 /// How long a client may take to read its answer.
 const CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
@@ -56,8 +72,55 @@ pub(super) fn status(scheduler: &Scheduler, job: &Job, since: Instant) -> Status
     }
 }
 
-/// Asks the daemon; `None` if there is none.
+/// Decisions that were told, and what was lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// By time.
+    pub decisions: Vec<Decision>,
+    /// Decisions that found no room, since the scheduler was loaded.
+    pub lost: u64,
+}
+
+impl From<(Vec<Decision>, u64)> for Told {
+    fn from((decisions, lost): (Vec<Decision>, u64)) -> Self {
+        Self { decisions, lost }
+    }
+}
+
+/// What the scheduler remembers of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tasks {
+    /// Those of the threads asked for that are Hearth's.
+    pub tasks: Vec<Task>,
+}
+
+/// Asks the daemon for its status; `None` if there is none.
 pub fn ask_status(folder: &Path) -> Result<Option<Status>, Error> {
+    ask(folder, "status")
+}
+
+/// Asks the daemon what the scheduler remembers of threads; `None` if there is none.
+pub fn ask_tasks(folder: &Path, tids: &[i32]) -> Result<Option<Tasks>, Error> {
+    let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
+    ask(folder, &format!("task {}", tids.join(" ")))
+}
+
+/// Has the daemon tell decisions from now on: about a process or thread, or all.
+pub fn ask_trace(folder: &Path, pid: Option<i32>) -> Result<Option<Told>, Error> {
+    ask(folder, &format!("trace {}", pid.unwrap_or(0)))
+}
+
+/// Asks the daemon for the decisions since the last time.
+pub fn ask_decisions(folder: &Path) -> Result<Option<Told>, Error> {
+    ask(folder, "decisions")
+}
+
+/// Has the daemon tell no more decisions; returns the last ones.
+pub fn ask_untrace(folder: &Path) -> Result<Option<Told>, Error> {
+    ask(folder, "untrace")
+}
+
+fn ask<T: serde::de::DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, Error> {
     let path = folder.join("socket");
     let mut stream = match UnixStream::connect(&path) {
         Ok(stream) => stream,
@@ -69,9 +132,85 @@ pub fn ask_status(folder: &Path) -> Result<Option<Status>, Error> {
     let mut text = String::new();
     stream
         .set_read_timeout(Some(Duration::from_secs(5)))
+        .and_then(|()| writeln!(stream, "{request}"))
+        .and_then(|()| stream.shutdown(Shutdown::Write))
         .and_then(|()| stream.read_to_string(&mut text))
         .map_err(Error::file(&path))?;
+    if let Ok(Refusal { error }) = serde_json::from_str(&text) {
+        return Err(Error::file(&path)(io::Error::other(error)));
+    }
     serde_json::from_str(&text).map(Some).map_err(|error| Error::file(&path)(io::Error::other(error)))
+}
+
+/// The answer to a request that cannot be granted.
+#[derive(Serialize, Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+/// What a client may ask for.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    Status,
+    Tasks(Vec<i32>),
+    Trace(Option<i32>),
+    Decisions,
+    Untrace,
+}
+
+impl Request {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let request = match words.next() {
+            None | Some("status") => Self::Status,
+            Some("task") => return words.map(|tid| tid.parse().ok()).collect::<Option<_>>().map(Self::Tasks),
+            Some("trace") => {
+                let pid: i32 = words.next()?.parse().ok()?;
+                Self::Trace((pid > 0).then_some(pid))
+            }
+            Some("decisions") => Self::Decisions,
+            Some("untrace") => Self::Untrace,
+            Some(_) => return None,
+        };
+        words.next().is_none().then_some(request)
+    }
+
+    /// One line, as far as it comes within the client's time.
+    fn read(client: &mut UnixStream) -> Option<Self> {
+        let mut line = Vec::new();
+        let mut limited = BufReader::new(client).take(LONGEST_REQUEST);
+        // A client that says nothing wants the status.
+        let _ = limited.read_until(b'\n', &mut line);
+        Self::parse(std::str::from_utf8(&line).ok()?)
+    }
+}
+
+/// Whether a client may see what single tasks do, and have the scheduler write it down.
+fn is_trusted(client: &UnixStream) -> bool {
+    let user = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(client)
+        .is_ok_and(|client| client.uid.is_root() || client.uid == user)
+}
+
+fn refuse(error: &str) -> Vec<u8> {
+    serde_json::to_vec(&Refusal { error: error.to_owned() }).unwrap_or_default()
+}
+
+fn answer(request: &Request, scheduler: &mut Scheduler, status: impl Fn(&Scheduler) -> Status) -> Vec<u8> {
+    let answer = match request {
+        Request::Status => serde_json::to_vec(&status(scheduler)),
+        Request::Tasks(tids) => {
+            let tasks = tids.iter().filter_map(|&tid| scheduler.task(tid)).collect();
+            serde_json::to_vec(&Tasks { tasks })
+        }
+        Request::Trace(pid) => match scheduler.trace(*pid) {
+            Ok(()) => serde_json::to_vec(&Told::default()),
+            Err(error) => serde_json::to_vec(&Refusal { error: error.to_string() }),
+        },
+        Request::Decisions => serde_json::to_vec(&Told::from(scheduler.decisions())),
+        Request::Untrace => serde_json::to_vec(&Told::from(scheduler.untrace())),
+    };
+    answer.unwrap_or_default()
 }
 
 pub(super) struct Control(UnixListener);
@@ -86,11 +225,19 @@ impl Control {
         }
         let listener = UnixListener::bind(&path).map_err(Error::file(&path))?;
         listener.set_nonblocking(true).map_err(Error::file(&path))?;
+        // Everybody may ask for the status.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
         Ok(Self(listener))
     }
 
     /// Answers clients, and those of the metrics, for up to `time`, or until a signal comes.
-    pub(super) fn serve(&mut self, time: Duration, metrics: Option<&Metrics>, status: impl Fn() -> Status) {
+    pub(super) fn serve(
+        &mut self,
+        time: Duration,
+        metrics: Option<&Metrics>,
+        scheduler: &mut Scheduler,
+        status: impl Fn(&Scheduler) -> Status,
+    ) {
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let mut ready = vec![PollFd::new(&self.0, PollFlags::IN)];
         ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
@@ -98,12 +245,41 @@ impl Control {
             return;
         }
         if let Ok((mut client, _)) = self.0.accept() {
-            // A client that goes away or does not read is its own loss.
+            // A client that goes away, or does not read, or asks for what there is not, is its own loss.
+            let _ = client.set_nonblocking(false);
+            let _ = client.set_read_timeout(Some(REQUEST_TIMEOUT));
             let _ = client.set_write_timeout(Some(CLIENT_TIMEOUT));
-            let _ = serde_json::to_vec(&status()).map(|text| client.write_all(&text));
+            let text = match Request::read(&mut client) {
+                Some(request) if request != Request::Status && !is_trusted(&client) => {
+                    refuse("only root may ask for that")
+                }
+                Some(request) => answer(&request, scheduler, &status),
+                None => refuse(
+                    "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace",
+                ),
+            };
+            let _ = client.write_all(&text);
         }
         if let Some(metrics) = metrics {
-            metrics.answer(&status);
+            metrics.answer(|| status(scheduler));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_checked() {
+        assert_eq!(Request::parse(""), Some(Request::Status));
+        assert_eq!(Request::parse("status\n"), Some(Request::Status));
+        assert_eq!(Request::parse("task 1 22\n"), Some(Request::Tasks(vec![1, 22])));
+        assert_eq!(Request::parse("trace 0"), Some(Request::Trace(None)));
+        assert_eq!(Request::parse("trace 7"), Some(Request::Trace(Some(7))));
+        for wrong in ["status 1", "task x", "trace", "trace 1 2", "untrace now", "stop", "trace 99999999999"]
+        {
+            assert_eq!(Request::parse(wrong), None, "{wrong}");
         }
     }
 }

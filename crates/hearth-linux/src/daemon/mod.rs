@@ -7,7 +7,7 @@ mod lock;
 mod metrics;
 mod session;
 
-pub use control::{Status, ask_status};
+pub use control::{Status, Tasks, Told, ask_decisions, ask_status, ask_tasks, ask_trace, ask_untrace};
 pub use lock::{Held, holder};
 pub use session::Session;
 
@@ -118,7 +118,7 @@ fn hold(
     loop {
         let host = host::read(Path::new("/"))?;
         let options = Options { partial: job.only.is_some() };
-        let scheduler = Scheduler::start(&job.policy, &host, options)?;
+        let mut scheduler = Scheduler::start(&job.policy, &host, options)?;
         give_memory_back();
         let since = Instant::now();
         let mut looked = since;
@@ -138,7 +138,8 @@ fn hold(
             }
         };
         let exit = loop {
-            listener.serve(LOOK_INTERVAL, metrics.as_ref(), || control::status(&scheduler, job, since));
+            let status = |scheduler: &Scheduler| control::status(scheduler, job, since);
+            listener.serve(LOOK_INTERVAL, metrics.as_ref(), &mut scheduler, status);
             if let Some(exit) = scheduler.exit() {
                 break exit;
             }

@@ -1,7 +1,9 @@
 //! Commands for the real kernel.
 
 pub mod doctor;
+pub mod explain;
 pub mod start;
 pub mod status;
 pub mod stop;
+pub mod trace;
 pub mod undo;

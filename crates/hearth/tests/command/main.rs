@@ -5,9 +5,9 @@
 mod compare;
 mod lab;
 mod names;
+mod observe;
 #[cfg(feature = "linux")]
 mod operate;
-mod observe;
 mod usage;
 
 use assert_cmd::Command;

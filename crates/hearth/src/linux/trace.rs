@@ -1,0 +1,97 @@
+//! `hearth trace`: what the scheduler does, as a trace for Perfetto.
+
+use super::start::failure;
+use crate::failure::{Failure, Outcome};
+use crate::{interrupt, output};
+use anyhow::anyhow;
+use clap::Args;
+use hearth_linux::daemon::{self, Told};
+use hearth_linux::{Decision, Source, kernel};
+use hearth_perfetto::{Slice, Trace};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often the decisions are fetched: the kernel keeps some 10,000.
+const FETCH_INTERVAL: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The file to write
+    file: PathBuf,
+    /// How long to watch
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    duration: Duration,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    output::check_writable(&arguments.file)?;
+    let told = watch(arguments.duration)?;
+    output::write_file(&arguments.file, &trace(&told.decisions))?;
+    let lost =
+        if told.lost > 0 { format!("; {} came too fast and are missing", told.lost) } else { String::new() };
+    anstream::eprintln!("{} decisions in {}{lost}", told.decisions.len(), arguments.file.display());
+    Ok(())
+}
+
+fn watch(duration: Duration) -> Result<Told, Failure> {
+    let folder = daemon::run_folder();
+    let stop = interrupt::flag()?;
+    let begin = Instant::now();
+    let none =
+        || Failure::Failed(anyhow!("Hearth does not run, so it decides nothing; begin with: hearth start"));
+    let mut told = daemon::ask_trace(&folder, None).map_err(failure)?.ok_or_else(none)?;
+    while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(FETCH_INTERVAL);
+        told.decisions.extend(daemon::ask_decisions(&folder).map_err(failure)?.unwrap_or_default().decisions);
+    }
+    let last = daemon::ask_untrace(&folder).map_err(failure)?.unwrap_or_default();
+    told.decisions.extend(last.decisions);
+    told.lost = last.lost;
+    Ok(told)
+}
+
+/// A stretch from each decision to the next one of its CPU, where it is of another task.
+fn trace(decisions: &[Decision]) -> Vec<u8> {
+    let mut by_cpu: BTreeMap<i32, Vec<&Decision>> = BTreeMap::new();
+    for decision in decisions {
+        by_cpu.entry(decision.cpu).or_default().push(decision);
+    }
+    let mut trace = Trace::default();
+    let cpus = by_cpu.keys().map(|&cpu| cpu as usize);
+    let machine = trace.machine(1, &format!("Linux {}", kernel::release()), cpus);
+    let end_ns = decisions.iter().map(|decision| decision.at_ns).max().unwrap_or_default();
+    for (&cpu, decisions) in &by_cpu {
+        for (index, decision) in decisions.iter().enumerate() {
+            if decision.source == Source::Idle {
+                continue;
+            }
+            let slice = Slice {
+                cpu: cpu as usize,
+                start_ns: decision.at_ns,
+                end_ns: decisions.get(index + 1).map_or(end_ns, |next| next.at_ns),
+                name: &format!("{} {}", decision.comm, decision.pid),
+                category: &decision.comm,
+                notes: &notes(decision),
+            };
+            trace.slice(machine, &slice);
+        }
+    }
+    trace.bytes()
+}
+
+fn notes(decision: &Decision) -> Vec<(&'static str, String)> {
+    let ms = |ns: i64| format!("{:.3} ms", ns as f64 / 1e6);
+    let mut notes = vec![("why", format!("{:?}", decision.source).to_lowercase())];
+    let ranks = [
+        ("usage", Some(decision.usage_ns as i64)),
+        ("rank of the one that ran", decision.kept_rank_ns),
+        ("rank of the own queue's first", decision.own_rank_ns),
+        ("rank of the first elsewhere", decision.elsewhere_rank_ns),
+    ];
+    notes.extend(ranks.into_iter().filter_map(|(name, rank)| Some((name, ms(rank?)))));
+    let cpus = [("ran last on CPU", decision.last_cpu), ("waited in the queue of CPU", decision.from)];
+    notes.extend(cpus.into_iter().filter_map(|(name, cpu)| Some((name, cpu?.to_string()))));
+    notes
+}
