@@ -5,6 +5,7 @@ mod cost;
 mod counters;
 mod error;
 pub mod estimate;
+mod figures;
 pub mod layout;
 pub mod report;
 mod session;

@@ -254,7 +254,7 @@ pub(super) fn transients(programs: &[&ProgramReport]) -> Markup {
     html! {
         section {
             h2 { "Reload transient" }
-            p.hint { "Misses that an interval has had beyond the steady state, by time since it began. The curve rises while data is loaded again, and is level once it is loaded. Means of samples; each point is of five or more." }
+            p.hint { "Misses that an interval has had beyond the steady state, by time since it began. The curve rises while data is loaded again, and is level once it is loaded. Means of samples; each point is of ten or more." }
             (legend(&names))
             div.many { @for (name, curves) in &told { (transient_plot(name, curves, &kinds)) } }
         }

@@ -5,6 +5,7 @@
 mod compare;
 mod lab;
 mod names;
+#[cfg(feature = "linux")]
 mod observe;
 #[cfg(feature = "linux")]
 mod operate;
