@@ -49,7 +49,8 @@ fn every_policy_attaches_and_detaches() {
 fn without_credit_a_task_runs_for_a_quantum() {
     let Some(output) = output() else { return };
     let longest = longest_ms(output, "standard");
-    assert!((QUANTUM_MS - TICK_MS..=QUANTUM_MS + 2.0 * TICK_MS).contains(&longest), "{longest} ms");
+    // A stranger that ran in between does not end a stretch, but the quantum begins anew.
+    assert!((QUANTUM_MS - TICK_MS..2.0 * QUANTUM_MS).contains(&longest), "{longest} ms");
 }
 
 #[test]
