@@ -75,7 +75,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 static void preempt(struct task_struct *p, struct hearth_task *tc)
 {
 	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
-	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : tc->queue;
+	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(tc->queue);
 	s64 running = cpu_ctx(cpu)->running_rank;
 	u64 away = is_complex() ? scx_bpf_now() - tc->stopped_at : 0;
 
@@ -87,10 +87,10 @@ static void preempt(struct task_struct *p, struct hearth_task *tc)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* No other CPU may run it. */
-static __always_inline bool is_bound(struct task_struct *p, struct hearth_task *tc)
+/* No other CPU may run it, by its mask. */
+static __always_inline bool is_bound(struct task_struct *p)
 {
-	return p->nr_cpus_allowed == 1 || (is_attached() && tc->last_cpu >= 0);
+	return p->nr_cpus_allowed == 1 && topology.nr_cpus > 1;
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -98,6 +98,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
 	s32 cpu = scx_bpf_task_cpu(p);
+	bool bound = is_bound(p);
 	s32 idle;
 
 	if (!tc) {
@@ -118,8 +119,10 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (tc->last_cpu < 0 && is_attached())
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, sums.slice, usage_of(tc), enq_flags);
 	else
-		queue_insert(p, tc, cpu, sums.slice, enq_flags);
-	idle = is_bound(p, tc) ? NO_CPU : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		queue_insert(p, tc, bound ? bound_queue(cpu) : cpu, sums.slice, enq_flags);
+	idle = bound || (is_attached() && tc->last_cpu >= 0)
+		       ? NO_CPU
+		       : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
 		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
@@ -197,10 +200,10 @@ static __always_inline bool take(s32 queue, s32 cpu)
 	if (!scx_bpf_dsq_move_to_local(queue))
 		return false;
 	queue_taken(queue);
-	if (queue == cpu) {
+	if (cpu_of_queue(queue) == cpu) {
 		source = HEARTH_SOURCE_OWN;
 		st->own++;
-	} else if (domain_of(queue) == domain_of(cpu)) {
+	} else if (domain_of(cpu_of_queue(queue)) == domain_of(cpu)) {
 		source = HEARTH_SOURCE_DOMAIN;
 		st->domain++;
 	} else {
@@ -208,7 +211,7 @@ static __always_inline bool take(s32 queue, s32 cpu)
 		st->foreign++;
 	}
 	if (tracing)
-		decision_source(cpu, source, queue);
+		decision_source(cpu, source, cpu_of_queue(queue));
 	return true;
 }
 
@@ -219,7 +222,7 @@ verified_alone int take_from_domain(u32 domain, s32 cpu)
 	bpf_for(i, first_member(domain), end_of_members(domain)) {
 		s32 queue = member(i);
 
-		if (cpu_ctx(queue)->waiting > 0 && take(queue, cpu))
+		if (queue_ctx(queue)->waiting > 0 && take(queue, cpu))
 			return true;
 	}
 	return false;
@@ -231,6 +234,8 @@ verified_alone int take_anything(s32 cpu)
 	u32 own = domain_of(cpu);
 	u32 domain;
 
+	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
+		return true;
 	if (is_attached())
 		return take(cpu, cpu);
 	if (domain_ctx(own)->waiting > 0 && take_from_domain(own, cpu))
@@ -243,11 +248,9 @@ verified_alone int take_anything(s32 cpu)
 	return false;
 }
 
-/* The task of the own queue that ranks first. */
-static __always_inline bool take_own(s32 cpu, s32 pid)
+/* complex: a task of the own queue, by its pid. */
+static __always_inline bool take_found(s32 cpu, s32 pid)
 {
-	if (!is_complex())
-		return take(cpu, cpu);
 	if (!take_pid(cpu, pid))
 		return false;
 	stats_of(cpu)->own++;
@@ -257,21 +260,26 @@ static __always_inline bool take_own(s32 cpu, s32 pid)
 }
 
 /* What waits and ranks first here, unless the task that just ran ranks before it.
- * Among equals what has waited goes before what has just run, and the own queue
+ * Among equals what has waited goes before what has just run, and the own queues
  * before others. */
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
+	u64 bound_head = head_usage(bound_queue(cpu));
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 own_rank = HEARTH_NO_RANK;
-	s32 pid = NO_PID;
+	s32 own = cpu, pid = NO_PID;
 	s32 elsewhere;
 
 	if (is_complex()) {
 		pid = best_of_own(cpu);
 		if (pid != NO_PID)
 			own_rank = cc->found_rank;
-	} else if (cc->head != NO_USAGE) {
+	} else if (queue_ctx(cpu)->head != NO_USAGE) {
 		own_rank = rank(head_usage(cpu), sums.own_credit);
+	}
+	if (bound_head != NO_USAGE && rank(bound_head, sums.own_credit) < own_rank) {
+		own = bound_queue(cpu);
+		own_rank = rank(bound_head, sums.own_credit);
 	}
 	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
 	if (!may_keep)
@@ -283,7 +291,8 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 	if (elsewhere >= 0 && cc->found_rank < own_rank && cc->found_rank <= kept_rank &&
 	    take(elsewhere, cpu))
 		return true;
-	if (own_rank != HEARTH_NO_RANK && own_rank <= kept_rank && take_own(cpu, pid))
+	if (own_rank != HEARTH_NO_RANK && own_rank <= kept_rank &&
+	    (is_complex() && own == cpu ? take_found(cpu, pid) : take(own, cpu)))
 		return true;
 	return !may_keep && take_anything(cpu);
 }
@@ -297,8 +306,11 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
 		return;
-	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch)
+	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch) {
+		cc->queue_epoch = epoch;
 		queue_renew(cpu);
+		queue_renew(bound_queue(cpu));
+	}
 	if (runnable) {
 		usage_update(prev, tc);
 		kept_rank = rank(usage_of(tc), sums.running_credit);
@@ -395,11 +407,13 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 		return;
 	if (tracing)
 		decision_idle(cpu);
-	if (is_attached()) {
-		if (cpu_ctx(cpu)->waiting > 0)
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+	if (queue_ctx(bound_queue(cpu))->waiting > 0 ||
+	    (is_attached() && queue_ctx(cpu)->waiting > 0)) {
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
+	if (is_attached())
+		return;
 	bpf_for(domain, 0, topology.nr_domains) {
 		if (domain_ctx(domain)->waiting > 0) {
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
@@ -444,10 +458,12 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	if (err)
 		return err;
 	bpf_for(i, 0, topology.nr_cpus) {
-		cpu_ctx(i)->head = NO_USAGE;
+		queue_ctx(i)->head = NO_USAGE;
+		queue_ctx(bound_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
 		domain_ctx(i)->first = NO_CPU;
-		err = scx_bpf_create_dsq(i, node_of(i));
+		err = scx_bpf_create_dsq(i, node_of(i))
+			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
 		if (err)
 			return err;
 	}

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queues: one for each CPU, a dispatch queue whose id is the CPU's number,
- * ordered by usage. A runnable task waits in the queue of the CPU where it last
- * ran, so all tasks of a queue have the same credit on any CPU and only its
- * head needs to be looked at.
+ * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task
+ * waits where it last ran, so all tasks of a queue have the same credit on any CPU
+ * and only its head needs to be looked at.
  *
- * Each CPU's head is kept as a number beside the queue, and each domain knows
- * the CPU whose head comes first. All queues of a domain but a CPU's own give a
- * task the same credit there, so looking for work costs one comparison for the
- * own queue and one for each domain, whatever the number of CPUs and tasks.
+ *   id                                        who may take from it
+ *   cpu                                       any CPU that the task's mask allows
+ *   HEARTH_MAX_CPUS + cpu                     this CPU alone: the tasks are bound to it,
+ *                                             and shall not hide others from other CPUs
+ *   2 * HEARTH_MAX_CPUS                       attached: tasks that have not run yet
+ *
+ * Each queue's head is kept as a number beside the queue, and each domain knows
+ * the CPU whose head comes first, bound tasks aside. All queues of a domain but a
+ * CPU's own give a task the same credit there, so looking for work costs one
+ * comparison for each own queue and one for each domain, whatever the number of
+ * CPUs and tasks.
  *
  * On a real kernel CPUs race for these numbers, which are then a moment old: a
  * CPU may take a task that is not quite the first. What may not happen is that
@@ -19,23 +25,39 @@
 #ifndef HEARTH_QUEUES_H
 #define HEARTH_QUEUES_H
 
-/* attached: tasks that have not run yet, and are bound to no CPU. */
-#define UNBOUND HEARTH_MAX_CPUS
+#define UNBOUND (2 * HEARTH_MAX_CPUS)
 
-static __always_inline u64 head_usage(s32 cpu)
+static __always_inline s32 bound_queue(s32 cpu)
 {
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-
-	return cc->head == NO_USAGE ? NO_USAGE : decayed(cc->head, cc->head_epoch);
+	return HEARTH_MAX_CPUS + cpu;
 }
 
-static __always_inline void head_set(s32 cpu, u64 usage)
+static __always_inline bool is_bound_queue(s32 queue)
 {
-	struct cpu_ctx *cc = cpu_ctx(cpu);
+	return queue & HEARTH_MAX_CPUS;
+}
 
-	cc->head = usage;
+static __always_inline s32 cpu_of_queue(s32 queue)
+{
+	return queue & (HEARTH_MAX_CPUS - 1);
+}
+
+static __always_inline u64 head_usage(s32 queue)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+
+	if (policy.discipline == HEARTH_FAIR || qc->head == NO_USAGE)
+		return qc->head;
+	return decayed(qc->head, qc->head_epoch);
+}
+
+static __always_inline void head_set(s32 queue, u64 usage)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+
+	qc->head = usage;
 	if (policy.discipline == HEARTH_UNIX)
-		cc->head_epoch = epoch;
+		qc->head_epoch = epoch;
 }
 
 /* Looks for the first of a domain's heads. */
@@ -58,10 +80,26 @@ verified_alone int domain_refresh(u32 domain)
 	return 0;
 }
 
-/* The usage of a queue's first task, from the queue itself. */
-static __always_inline u64 head_look(s32 cpu)
+/* A queue's head is gone, or is another. */
+static __always_inline void domain_look(s32 queue, s64 still_waiting)
 {
-	struct task_struct *p = dsq_first(cpu);
+	struct domain_ctx *dc;
+	u32 domain;
+
+	if (is_bound_queue(queue))
+		return;
+	domain = domain_of(queue);
+	dc = domain_ctx(domain);
+	if (dc->waiting <= still_waiting)
+		dc->first = NO_CPU;
+	else if (dc->first == queue || dc->first < 0)
+		domain_refresh(domain);
+}
+
+/* The usage of a queue's first task, from the queue itself. */
+static __always_inline u64 head_look(s32 queue)
+{
+	struct task_struct *p = dsq_first(queue);
 	struct hearth_task *tc;
 
 	if (!p)
@@ -73,91 +111,85 @@ static __always_inline u64 head_look(s32 cpu)
 }
 
 /* The head of a queue may have changed. */
-verified_alone int head_refresh(s32 cpu)
+verified_alone int head_refresh(s32 queue)
 {
-	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
 	u64 usage = NO_USAGE;
 
-	if (cpu_ctx(cpu)->waiting > 0) {
-		usage = head_look(cpu);
+	if (queue_ctx(queue)->waiting > 0) {
+		usage = head_look(queue);
 		/* It is counted and not yet linked in: somebody shall look again, soon. */
 		if (usage == NO_USAGE)
 			usage = 0;
 	}
-	head_set(cpu, usage);
-	if (domain->waiting <= 0)
-		domain->first = NO_CPU;
-	else if (domain->first == cpu || domain->first < 0)
-		domain_refresh(domain_of(cpu));
+	head_set(queue, usage);
+	domain_look(queue, 0);
 	return 0;
 }
 
 /* A task of this queue was moved to a CPU, where it will run: a lone one leaves the
  * queue empty, and nobody needs to look. */
-static __always_inline void queue_taken(s32 cpu)
+static __always_inline void queue_taken(s32 queue)
 {
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
+	struct queue_ctx *qc = queue_ctx(queue);
 
-	if (cc->waiting != 1)
+	if (qc->waiting != 1)
 		return;
-	head_set(cpu, NO_USAGE);
-	cc->head_is_known = true;
-	if (domain->waiting == 1)
-		domain->first = NO_CPU;
-	else if (domain->first == cpu)
-		domain_refresh(domain_of(cpu));
+	head_set(queue, NO_USAGE);
+	qc->head_is_known = true;
+	domain_look(queue, 1);
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
 static __always_inline void queue_left(struct hearth_task *tc)
 {
-	s32 cpu = tc->queue;
+	s32 queue = tc->queue;
 
-	if (cpu < 0)
+	if (queue < 0)
 		return;
 	tc->queue = NO_CPU;
-	__sync_fetch_and_add(&cpu_ctx(cpu)->waiting, -1);
-	__sync_fetch_and_add(&domain_ctx(domain_of(cpu))->waiting, -1);
-	if (cpu_ctx(cpu)->head_is_known)
-		cpu_ctx(cpu)->head_is_known = false;
+	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
+	if (!is_bound_queue(queue))
+		__sync_fetch_and_add(&domain_ctx(domain_of(queue))->waiting, -1);
+	if (queue_ctx(queue)->head_is_known)
+		queue_ctx(queue)->head_is_known = false;
 	else
-		head_refresh(cpu);
+		head_refresh(queue);
 }
 
 /* The kernel links the task in when the callback has returned. */
-static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 queue,
 					 u64 slice, u64 enq_flags)
 {
-	struct domain_ctx *domain = domain_ctx(domain_of(cpu));
 	u64 usage = usage_of(tc);
-	s32 first = domain->first;
+	struct domain_ctx *domain;
 
-	tc->queue = cpu;
-	__sync_fetch_and_add(&cpu_ctx(cpu)->waiting, 1);
-	__sync_fetch_and_add(&domain->waiting, 1);
-	if (usage < head_usage(cpu))
-		head_set(cpu, usage);
-	if (first < 0 || usage < head_usage(first))
-		domain->first = cpu;
-	scx_bpf_dsq_insert_vtime(p, cpu, slice, usage, enq_flags);
+	tc->queue = queue;
+	__sync_fetch_and_add(&queue_ctx(queue)->waiting, 1);
+	if (usage < head_usage(queue))
+		head_set(queue, usage);
+	if (!is_bound_queue(queue)) {
+		domain = domain_ctx(domain_of(queue));
+		__sync_fetch_and_add(&domain->waiting, 1);
+		if (domain->first < 0 || usage < head_usage(domain->first))
+			domain->first = queue;
+	}
+	scx_bpf_dsq_insert_vtime(p, queue, slice, usage, enq_flags);
 }
 
 /* Puts a queue in order anew after a decay. */
-verified_alone int queue_renew(s32 cpu)
+verified_alone int queue_renew(s32 queue)
 {
 	struct task_struct *p;
 
-	cpu_ctx(cpu)->queue_epoch = epoch;
-	bpf_for_each(scx_dsq, p, cpu, 0) {
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
 
 		if (!tc)
 			continue;
 		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, usage_of(tc));
-		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, cpu, 0);
+		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
 	}
-	return head_refresh(cpu);
+	return head_refresh(queue);
 }
 
 #endif

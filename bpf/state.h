@@ -40,16 +40,21 @@ static __always_inline void sums_make(void)
 	sums.slept = sums.running_credit + policy.quantum_ns;
 }
 
-struct cpu_ctx {
-	/* Usage of the first task in this CPU's queue, and its epoch. */
+struct queue_ctx {
+	/* Usage of the first task in the queue, and its epoch. */
 	u64 head;
 	u64 head_epoch;
-	/* fair: the greatest usage of what ran here. */
-	u64 clock;
-	/* The decay that the order of the queue has seen. */
-	u64 queue_epoch;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
+	/* The head counts no task that was moved. */
+	bool head_is_known;
+};
+
+struct cpu_ctx {
+	/* fair: the greatest usage of what ran here. */
+	u64 clock;
+	/* The decay that the order of the queues has seen. */
+	u64 queue_epoch;
 	/* Of the task that runs here. */
 	s64 running_rank;
 	/* Of what best_elsewhere or best_of_own found. */
@@ -60,19 +65,18 @@ struct cpu_ctx {
 	bool expired;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
-	/* The head counts no task that was moved. */
-	bool head_is_known;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 };
 
 struct domain_ctx {
-	/* Tasks that wait in queues of this domain. */
+	/* Tasks that wait in queues of this domain, and are not bound. */
 	s64 waiting;
 	/* The CPU whose queue's head is the domain's first. */
 	s32 first;
 };
 
+struct queue_ctx queue_ctxs[2 * HEARTH_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];
 
@@ -86,6 +90,11 @@ struct {
 static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 {
 	return &cpu_ctxs[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline struct queue_ctx *queue_ctx(s32 queue)
+{
+	return &queue_ctxs[queue & (2 * HEARTH_MAX_CPUS - 1)];
 }
 
 static __always_inline struct hearth_stats *stats_of(s32 cpu)

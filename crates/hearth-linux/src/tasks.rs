@@ -8,6 +8,9 @@ use std::os::fd::AsRawFd;
 /// `PIDFD_THREAD`: a descriptor of a thread, not of its process (Linux 6.9).
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
 
+/// `HEARTH_MAX_CPUS`: a queue of bound tasks has so much more than its CPU's number.
+const MAX_CPUS: i32 = 512;
+
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Raw {
@@ -61,6 +64,6 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
         moves: raw.moves,
         last_cpu: cpu(raw.last_cpu),
         previous_cpu: cpu(raw.previous_cpu),
-        queue: cpu(raw.queue),
+        queue: cpu(raw.queue).map(|queue| queue % MAX_CPUS),
     })
 }
