@@ -42,6 +42,17 @@ wget -q -O - http://127.0.0.1:9669/metrics
 section memory
 echo resident_kb=$(sed -n 's/VmRSS:[^0-9]*\([0-9]*\).*/\1/p' /proc/$(cat /run/hearth/lock)/status)
 
+section unprivileged
+mkdir -p /etc
+echo 'root:x:0:0::/:/bin/sh' >/etc/passwd
+echo 'joe:x:1000:1000::/:/bin/sh' >>/etc/passwd
+for command in doctor status stop undo 'trial -- true' 'start --foreground'; do
+	su joe -c "hearth $command" >/tmp/said 2>&1
+	echo "code=$?"
+	tail -n 1 /tmp/said | grep -c 'run as root'
+done
+state
+
 section killed
 kill -9 $(cat /run/hearth/lock)
 await disabled
@@ -167,6 +178,14 @@ fn the_daemon_is_small() {
     let Some(output) = output() else { return };
     let resident: u64 = first(output, "memory", "resident_kb").get("resident_kb").unwrap();
     assert!(resident < 5 * 1024, "{resident} kB");
+}
+
+#[test]
+fn without_privilege_each_command_says_so_and_changes_nothing() {
+    let Some(output) = output() else { return };
+    let lines = &output.section("unprivileged").unwrap().lines;
+    let refused = ["code=5", "1"].repeat(6);
+    assert_eq!(*lines, [refused, vec!["enabled"]].concat());
 }
 
 #[test]

@@ -77,7 +77,8 @@ pub enum Ended {
 /// Undoes what a daemon that is no more has left; refuses while one runs.
 pub fn undo() -> Result<Report, Error> {
     let folder = run_folder();
-    if !state_folder().join(journal::NAME).exists() {
+    let path = state_folder().join(journal::NAME);
+    if !path.try_exists().map_err(Error::file(&path))? {
         return match holder(&folder) {
             Some(pid) => Err(Error::Running { pid: Some(pid) }),
             None => Ok(Report::default()),

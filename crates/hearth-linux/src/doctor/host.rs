@@ -133,6 +133,8 @@ pub(super) fn daemons(root: &Root) -> Vec<Finding> {
     let entries = fs::read_dir(root.path("/proc")).into_iter().flatten().flatten();
     let names: BTreeSet<String> = entries
         .filter(|entry| entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit()))
+        // Threads of the kernel have no command line.
+        .filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| !line.is_empty()))
         .filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok())
         .map(|name| name.trim_end().to_owned())
         .collect();

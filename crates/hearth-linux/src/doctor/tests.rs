@@ -10,6 +10,8 @@ fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
         ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "50000000"),
         ("sys/kernel/sched_ext/state", "disabled\n"),
         ("sys/kernel/btf/vmlinux", "types"),
+        ("proc/77/cmdline", "program\0--option\0"),
+        ("proc/78/comm", "scx_enable_help"),
         ("sys/devices/system/cpu/online", "0-1\n"),
         ("sys/devices/system/cpu/cpu0/topology/physical_package_id", "0\n"),
         ("sys/devices/system/cpu/cpu1/topology/physical_package_id", "0\n"),

@@ -86,8 +86,7 @@ fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> 
     let log = folder.join("log");
     let file = fs::create_dir_all(&folder)
         .and_then(|()| File::create(&log))
-        .with_context(|| log.display().to_string())
-        .map_err(Failure::failed)?;
+        .map_err(|source| failure(hearth_linux::Error::File { path: log.clone(), source }))?;
     let mut child = std::env::current_exe()
         .and_then(|command| {
             Command::new(command)
@@ -122,15 +121,16 @@ pub fn leave_on(policy: &str, only: Option<&str>) -> Outcome {
 /// The exit code for what went wrong with the kernel.
 pub fn failure(error: hearth_linux::Error) -> Failure {
     use hearth_linux::Error;
+    // An error's text has its source's already.
+    let said = anyhow!("{error}");
     match error {
-        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } => Failure::Code(4, error.into()),
-        Error::Cgroup { .. } => Failure::input(error),
-        Error::File { ref source, .. } if source.kind() == ErrorKind::PermissionDenied => Failure::Code(
-            5,
-            anyhow::Error::new(error).context("not enough privilege; run as root: sudo hearth …"),
-        ),
-        Error::NoPrivilege => Failure::Code(5, error.into()),
-        Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, error.into()),
-        error => Failure::failed(error),
+        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } => Failure::Code(4, said),
+        Error::Cgroup { .. } => Failure::Input(said),
+        Error::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
+        }
+        Error::NoPrivilege => Failure::Code(5, said),
+        Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, said),
+        _ => Failure::Failed(said),
     }
 }

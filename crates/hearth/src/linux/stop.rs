@@ -29,7 +29,9 @@ pub fn run(_arguments: &Arguments) -> Outcome {
         .and_then(|process| pidfd_send_signal(process, Signal::TERM));
     if let Err(error) = process {
         return Err(match error {
-            rustix::io::Errno::PERM => failure(hearth_linux::Error::NoPrivilege),
+            rustix::io::Errno::PERM => {
+                Failure::Code(5, anyhow!("process {pid} is not yours to end; run as root: sudo hearth stop"))
+            }
             error => Failure::failed(anyhow!("cannot end process {pid}: {error}")),
         });
     }
