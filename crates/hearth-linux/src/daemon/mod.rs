@@ -17,6 +17,7 @@ use crate::only::Only;
 use crate::{Error, Options, Scheduler};
 use hearth_machine::host;
 use hearth_policy::Policy;
+use procfs::process::{MMPermissions, MMapPath};
 use sd_notify::NotifyState;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -159,7 +160,8 @@ fn hold(
     }
 }
 
-/// Loading parses all of the kernel's types; what that took is given back to the system.
+/// Loading parses all of the kernel's types, and runs code that nothing needs afterwards; what that
+/// took is given back to the system.
 fn give_memory_back() {
     unsafe extern "C" {
         fn malloc_trim(pad: usize) -> i32;
@@ -167,5 +169,15 @@ fn give_memory_back() {
     // SAFETY: takes a number, returns one, and touches only free memory.
     unsafe {
         malloc_trim(0);
+    }
+    let maps = procfs::process::Process::myself().and_then(|own| own.maps());
+    for map in maps.into_iter().flatten() {
+        let is_code = map.perms.contains(MMPermissions::EXECUTE) && !map.perms.contains(MMPermissions::WRITE);
+        if let (true, MMapPath::Path(_), (start, end)) = (is_code, &map.pathname, map.address) {
+            // SAFETY: pages of a file that are never written to; they come back from it when they are run.
+            unsafe {
+                libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_DONTNEED);
+            }
+        }
     }
 }

@@ -82,7 +82,7 @@ impl Screen {
                 number(percent(task.waiting)),
             ])
         });
-        let widths = [8, 16, 4, 5, 7, 9, 11, 7, 7].map(Constraint::Length);
+        let widths = [8, 16, 4, 5, 13, 9, 11, 7, 7].map(Constraint::Length);
         Table::new(rows, widths).header(head(header.into_iter()))
     }
 }

@@ -23,8 +23,12 @@ pub const EXAMPLES: &str = "\
 Keys: q ends, c hides or shows CPUs, arrows and page keys scroll the tasks.
 
 Columns: runs: the task that had most of the CPU; from: where a task ran before it came to its CPU;
-moves: how often it was seen on another CPU than before; slice: how long it kept a CPU on average;
+moves: how often it moved inside a cache domain, inside a node, between nodes since it began, or,
+where the scheduler does not tell, how often it was seen on another CPU; slice: how long it kept a CPU on average;
 waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`.";
+
+/// The scheduler is asked about so many tasks, the busiest.
+const ASKED: usize = 200;
 
 /// The width of text in a pipe.
 const TEXT_WIDTH: u16 = 110;
@@ -124,6 +128,11 @@ impl Watch {
         let status = ask()?;
         self.history.note(&sample);
         self.screen.tasks = rows::tasks(&self.sample, &sample, &self.history);
+        let shown: Vec<i32> = self.screen.tasks.iter().take(ASKED).map(|task| task.tid).collect();
+        // Only root may ask what single tasks do; the others see what `/proc` tells.
+        if let Ok(Some(known)) = daemon::ask_tasks(&daemon::run_folder(), &shown) {
+            rows::refine(&mut self.screen.tasks, &known.tasks);
+        }
         self.screen.cpus = rows::cpus(&self.screen.tasks, self.status.as_ref(), status.as_ref());
         self.screen.head = head(status.as_ref());
         self.screen.skip = self.screen.skip.min(self.screen.tasks.len().saturating_sub(1));
@@ -172,7 +181,7 @@ fn text(screen: &Screen) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::rows::{CpuRow, TaskRow};
+    use super::rows::{CpuRow, Moves, TaskRow};
     use super::*;
 
     fn screen() -> Screen {
@@ -181,7 +190,7 @@ mod tests {
             name: format!("task-{tid}"),
             cpu,
             from: Some(7),
-            moves: 3,
+            moves: Moves::Counted([12, 3, 1]),
             switches: 12.0,
             slice_ms: Some(8.25),
             share: 0.5,
@@ -208,11 +217,11 @@ mod tests {
            0 10 task-10                 50 %     7      1/s      2/s      3/s      4/s      5/s      6/s      7/s
            1                                     -
 
-            task name              cpu  from   moves  switches       slice   share   waits
-              10 task-10             0     7       3      12/s     8.25 ms    50 %    10 %
-              11 task-11             0     7       3      12/s     8.25 ms    50 %    10 %
-              12 task-12             0     7       3      12/s     8.25 ms    50 %    10 %
-              13 task-13             0     7       3      12/s     8.25 ms    50 %    10 %
+            task name              cpu  from         moves  switches       slice   share   waits
+              10 task-10             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
+              11 task-11             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
+              12 task-12             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
+              13 task-13             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
         ");
     }
 

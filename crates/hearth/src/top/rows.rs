@@ -1,9 +1,10 @@
 //! Two looks at the machine, and what happened in between.
 
-use hearth_linux::CpuStats;
 use hearth_linux::daemon::Status;
 use hearth_linux::threads::{Sample, ThreadState};
+use hearth_linux::{CpuStats, Task};
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 /// What one thread did in between.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +17,8 @@ pub struct TaskRow {
     pub cpu: usize,
     /// Where it was seen before it came there.
     pub from: Option<usize>,
-    /// How often it was seen on another CPU than at the look before, since `top` began.
-    pub moves: u64,
+    /// How often it moved.
+    pub moves: Moves,
     /// Times a second that it was given a CPU.
     pub switches: f64,
     /// Mean time that it kept a CPU.
@@ -26,6 +27,25 @@ pub struct TaskRow {
     pub share: f64,
     /// Share of the time for which it waited for a CPU.
     pub waiting: f64,
+}
+
+/// How often a task moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// How often it was seen on another CPU than at the look before, since `top` began.
+    Seen(u64),
+    /// What the scheduler counted since the task began: inside a cache domain, inside a node, between
+    /// nodes.
+    Counted([u64; 3]),
+}
+
+impl fmt::Display for Moves {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Moves::Seen(count) => write!(out, "{count}"),
+            Moves::Counted([domain, node, far]) => write!(out, "{domain}/{node}/{far}"),
+        }
+    }
 }
 
 /// What one CPU did in between, a second.
@@ -81,7 +101,7 @@ pub fn tasks(before: &Sample, after: &Sample, history: &History) -> Vec<TaskRow>
                 name: now.name.clone(),
                 cpu: now.cpu,
                 from: seen.and_then(|seen| seen.from),
-                moves: seen.map_or(0, |seen| seen.moves),
+                moves: Moves::Seen(seen.map_or(0, |seen| seen.moves)),
                 switches: slices as f64 / seconds,
                 slice_ms: (slices > 0).then(|| ran_ns as f64 / 1e6 / slices as f64),
                 share: ran_ns as f64 / 1e9 / seconds,
@@ -91,6 +111,16 @@ pub fn tasks(before: &Sample, after: &Sample, history: &History) -> Vec<TaskRow>
         .collect();
     rows.sort_by(|one, other| other.share.total_cmp(&one.share).then(one.tid.cmp(&other.tid)));
     rows
+}
+
+/// Puts in what the scheduler remembers of tasks, which knows each move.
+pub fn refine(rows: &mut [TaskRow], known: &[Task]) {
+    let known: HashMap<i32, &Task> = known.iter().map(|task| (task.tid, task)).collect();
+    for row in rows {
+        let Some(task) = known.get(&row.tid) else { continue };
+        row.moves = Moves::Counted(task.moves);
+        row.from = task.previous_cpu.and_then(|cpu| usize::try_from(cpu).ok());
+    }
 }
 
 /// Each CPU: what ran there most, and how often it found its next task where.
@@ -165,8 +195,20 @@ mod tests {
         let rows = tasks(&before, &after, &history);
         assert_eq!(rows.iter().map(|row| row.tid).collect::<Vec<_>>(), [1, 3], "the idle one is left out");
         let busy = &rows[0];
-        assert_eq!((busy.cpu, busy.from, busy.moves), (3, Some(0), 1));
+        assert_eq!((busy.cpu, busy.from, busy.moves), (3, Some(0), Moves::Seen(1)));
         assert_eq!((busy.share, busy.switches, busy.slice_ms), (0.25, 2.5, Some(100.0)));
+    }
+
+    #[test]
+    fn what_the_scheduler_counted_takes_the_place_of_what_was_seen() {
+        let (before, after) = samples();
+        let mut rows = tasks(&before, &after, &History::default());
+        let known = serde_json::json!({
+            "tid": 1, "usage_ns": 5, "runs": 9, "moves": [4, 2, 1], "last_cpu": 3, "previous_cpu": 2, "queue": null,
+        });
+        refine(&mut rows, &[serde_json::from_value(known).unwrap()]);
+        assert_eq!((rows[0].from, rows[0].moves.to_string()), (Some(2), "4/2/1".into()));
+        assert_eq!(rows[1].moves, Moves::Seen(0), "not Hearth's");
     }
 
     #[test]
