@@ -20,12 +20,14 @@ packages:
 build: packages
 	$(CARGO) build --release --locked -p hearth
 
-# One file without the simulated machine, which runs on any Linux of this architecture.
+# One file without the simulated machine, which runs on any Linux of this architecture. Small, for
+# the process that holds the scheduler stays in memory.
 TARGET := $(shell uname -m)-unknown-linux-gnu
 STATIC := target/static/$(TARGET)/release/hearth
 
 static: packages
-	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p hearth \
+	CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
+		RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p hearth \
 		--no-default-features --features linux --target $(TARGET) --target-dir target/static
 
 DEB := target/deb
