@@ -130,8 +130,12 @@ fn stretches_of_equal_tasks_are_as_long() {
     let Some(output) = output() else { return };
     for policy in POLICIES {
         let (real, simulated) = (real_spin(output, policy), simulated_spin(policy));
+        // A task of the kernel that runs in between is not seen, and the quantum begins anew after it.
         let (a, b) = (longest(&real), longest(&simulated));
-        assert!((a - b).abs() <= 2.0 * TICK_MS + 0.1 * b, "{policy}: longest {a} ms, simulated {b} ms");
+        assert!(
+            a >= 0.9 * b - 2.0 * TICK_MS && a <= 2.1 * b + 2.0 * TICK_MS,
+            "{policy}: longest {a} ms, simulated {b} ms"
+        );
         let (a, b) = (mean(&real), mean(&simulated));
         assert!((a - b).abs() <= TICK_MS + 0.1 * b, "{policy}: mean {a} ms, simulated {b} ms");
     }
