@@ -322,6 +322,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	stats_of(cpu)->kept++;
+	if (usage_of(tc) > head_usage(cpu) || usage_of(tc) > head_usage(bound_queue(cpu)))
+		tc->by_credit++;
 	task_set_slice(prev, sums.slice);
 	cc->expired = false;
 	cc->running_rank = kept_rank;

@@ -121,6 +121,8 @@ struct hearth_task {
 	 * the same cache domain, of the same node, of another. */
 	u64 runs;
 	u64 moves[3];
+	/* How often it went on by its credit, past a waiting task that had had less. */
+	u64 by_credit;
 	/* 100 / weight, in 65536ths: charging does not divide. */
 	u32 inverse_weight;
 	/* Where it ran last, before that, and where it waits now; -1 for nowhere. */
@@ -129,7 +131,7 @@ struct hearth_task {
 	s32 queue;
 };
 
-_Static_assert(sizeof(struct hearth_task) == 80, "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_task) == 88, "mirrored in Rust");
 
 #define HEARTH_DUMP_BYTES 32768
 

@@ -136,8 +136,9 @@ fn stretches_of_equal_tasks_are_as_long() {
             a >= 0.9 * b - 2.0 * TICK_MS && a <= 2.1 * b + 2.0 * TICK_MS,
             "{policy}: longest {a} ms, simulated {b} ms"
         );
+        // It also ends the time credit, which is for a task that nothing has run after.
         let (a, b) = (mean(&real), mean(&simulated));
-        assert!((a - b).abs() <= TICK_MS + 0.1 * b, "{policy}: mean {a} ms, simulated {b} ms");
+        assert!((a - b).abs() <= TICK_MS + 0.2 * b, "{policy}: mean {a} ms, simulated {b} ms");
     }
 }
 

@@ -20,13 +20,14 @@ struct Raw {
     stopped_at: u64,
     runs: u64,
     moves: [u64; 3],
+    by_credit: u64,
     inverse_weight: u32,
     last_cpu: i32,
     previous_cpu: i32,
     queue: i32,
 }
 
-const _: () = assert!(size_of::<Raw>() == 80);
+const _: () = assert!(size_of::<Raw>() == 88);
 
 /// A task, as the scheduler knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub struct Task {
     pub runs: u64,
     /// Moves to a CPU of the same cache domain, of the same node, of another node.
     pub moves: [u64; 3],
+    /// How often it went on by its credit, past a task of its queue that had had less CPU time.
+    pub by_credit: u64,
     /// Where it ran last.
     pub last_cpu: Option<i32>,
     /// Where it ran before it last moved.
@@ -62,6 +65,7 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
         usage_ns: raw.usage,
         runs: raw.runs,
         moves: raw.moves,
+        by_credit: raw.by_credit,
         last_cpu: cpu(raw.last_cpu),
         previous_cpu: cpu(raw.previous_cpu),
         queue: cpu(raw.queue).map(|queue| queue % MAX_CPUS),

@@ -110,10 +110,11 @@ fn history(task: &Task) -> String {
     let [domain, node, far] = task.moves;
     format!(
         "{} {place}{before}; began to run {} times, moved {} times ({domain} in its cache domain, {node} in its \
-         node, {far} further)",
+         node, {far} further), went on by its credit {} times",
         task.tid,
         task.runs,
-        domain + node + far
+        domain + node + far,
+        task.by_credit
     )
 }
 

@@ -68,7 +68,8 @@ impl Screen {
     }
 
     fn task_table(&self) -> Table<'_> {
-        let header = ["task", "name", "cpu", "from", "moves", "switches", "slice", "share", "waits"];
+        let header =
+            ["task", "name", "cpu", "from", "moves", "credit", "switches", "slice", "share", "waits"];
         let rows = self.tasks.iter().skip(self.skip).map(|task| {
             Row::new([
                 number(task.tid.to_string()),
@@ -76,13 +77,14 @@ impl Screen {
                 number(task.cpu.to_string()),
                 number(from(task.from)),
                 number(task.moves.to_string()),
+                number(task.by_credit.map(|count| count.to_string()).unwrap_or_default()),
                 number(format!("{:.0}/s", task.switches)),
                 number(task.slice_ms.map(|slice| format!("{slice:.2} ms")).unwrap_or_default()),
                 number(percent(task.share)),
                 number(percent(task.waiting)),
             ])
         });
-        let widths = [8, 16, 4, 5, 13, 9, 11, 7, 7].map(Constraint::Length);
+        let widths = [8, 16, 4, 5, 13, 8, 9, 11, 7, 7].map(Constraint::Length);
         Table::new(rows, widths).header(head(header.into_iter()))
     }
 }

@@ -24,7 +24,8 @@ Keys: q ends, c hides or shows CPUs, arrows and page keys scroll the tasks.
 
 Columns: runs: the task that had most of the CPU; from: where a task ran before it came to its CPU;
 moves: how often it moved inside a cache domain, inside a node, between nodes since it began, or,
-where the scheduler does not tell, how often it was seen on another CPU; slice: how long it kept a CPU on average;
+where the scheduler does not tell, how often it was seen on another CPU;
+credit: how often it went on by its credit, past one that had had less CPU time; slice: how long it kept a CPU on average;
 waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`.";
 
 /// The scheduler is asked about so many tasks, the busiest.
@@ -191,6 +192,7 @@ mod tests {
             cpu,
             from: Some(7),
             moves: Moves::Counted([12, 3, 1]),
+            by_credit: Some(5),
             switches: 12.0,
             slice_ms: Some(8.25),
             share: 0.5,
@@ -217,11 +219,11 @@ mod tests {
            0 10 task-10                 50 %     7      1/s      2/s      3/s      4/s      5/s      6/s      7/s
            1                                     -
 
-            task name              cpu  from         moves  switches       slice   share   waits
-              10 task-10             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
-              11 task-11             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
-              12 task-12             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
-              13 task-13             0     7        12/3/1      12/s     8.25 ms    50 %    10 %
+            task name              cpu  from         moves   credit  switches       slice   share   waits
+              10 task-10             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
+              11 task-11             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
+              12 task-12             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
+              13 task-13             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
         ");
     }
 

@@ -19,6 +19,8 @@ pub struct TaskRow {
     pub from: Option<usize>,
     /// How often it moved.
     pub moves: Moves,
+    /// How often it went on by its credit, since the task began.
+    pub by_credit: Option<u64>,
     /// Times a second that it was given a CPU.
     pub switches: f64,
     /// Mean time that it kept a CPU.
@@ -102,6 +104,7 @@ pub fn tasks(before: &Sample, after: &Sample, history: &History) -> Vec<TaskRow>
                 cpu: now.cpu,
                 from: seen.and_then(|seen| seen.from),
                 moves: Moves::Seen(seen.map_or(0, |seen| seen.moves)),
+                by_credit: None,
                 switches: slices as f64 / seconds,
                 slice_ms: (slices > 0).then(|| ran_ns as f64 / 1e6 / slices as f64),
                 share: ran_ns as f64 / 1e9 / seconds,
@@ -119,6 +122,7 @@ pub fn refine(rows: &mut [TaskRow], known: &[Task]) {
     for row in rows {
         let Some(task) = known.get(&row.tid) else { continue };
         row.moves = Moves::Counted(task.moves);
+        row.by_credit = Some(task.by_credit);
         row.from = task.previous_cpu.and_then(|cpu| usize::try_from(cpu).ok());
     }
 }
@@ -204,10 +208,11 @@ mod tests {
         let (before, after) = samples();
         let mut rows = tasks(&before, &after, &History::default());
         let known = serde_json::json!({
-            "tid": 1, "usage_ns": 5, "runs": 9, "moves": [4, 2, 1], "last_cpu": 3, "previous_cpu": 2, "queue": null,
+            "tid": 1, "usage_ns": 5, "runs": 9, "moves": [4, 2, 1], "by_credit": 6, "last_cpu": 3, "previous_cpu": 2, "queue": null,
         });
         refine(&mut rows, &[serde_json::from_value(known).unwrap()]);
         assert_eq!((rows[0].from, rows[0].moves.to_string()), (Some(2), "4/2/1".into()));
+        assert_eq!(rows[0].by_credit, Some(6));
         assert_eq!(rows[1].moves, Moves::Seen(0), "not Hearth's");
     }
 
