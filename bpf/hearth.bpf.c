@@ -2,10 +2,10 @@
 /*
  * Hearth: a scheduler that runs work where its data is warm.
  *
- * A CPU that looks for work compares the task that it just ran, the head of its
- * own queue, the heads of its cache domain and the first of each other domain,
- * each by usage (usage.h) less the credit it has on this CPU (credit.h), and
- * runs the least. A CPU is never idle while a task that it may run waits.
+ * A CPU that looks for work compares the task that it just ran, the heads of its
+ * own two queues, and the first of each cache domain, each by usage (usage.h) less
+ * the credit it has on this CPU (credit.h), and runs the least. A CPU is never
+ * idle while a task that it may run waits.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
