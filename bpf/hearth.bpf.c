@@ -304,6 +304,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 kept_rank = 0;
 
+	if (stalls)
+		return;
 	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
 		return;
 	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch) {

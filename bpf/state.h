@@ -13,6 +13,8 @@
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
+/* For tests of what the kernel does then: no task leaves a queue. */
+host_constant bool stalls;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
 
 /* Sums of the policy's numbers, made once. */

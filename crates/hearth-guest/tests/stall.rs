@@ -1,7 +1,7 @@
 //! A scheduler whose tasks do not run is thrown out by the kernel, and Hearth says why.
 //!
-//! A real-time task holds a CPU, nothing of which is left for others, and a task is bound to it: as
-//! far as the kernel can tell, the scheduler has forgotten the task.
+//! Once a real-time task holds a CPU, nothing of which is left for others, and a task is bound to it: as
+//! far as the kernel can tell, the scheduler has forgotten the task. And once it has.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,6 +31,13 @@ section again
 start
 hearth stop
 await disabled
+section stalling
+start --stall
+tasks spin 13000 0,0,0,0,0,0,0,0,0,0,0,0 | grep nice=
+section stalling-state
+state
+section stalling-log
+cat /tmp/log
 ";
 
 fn output() -> Option<&'static Output> {
@@ -73,4 +80,14 @@ fn it_starts_again_after_it_was_ended() {
     let Some(output) = output() else { return };
     assert_eq!(first(output, "again", "start").text("state"), Some("enabled"));
     assert_eq!(first(output, "again", "await").text("state"), Some("disabled"));
+}
+
+#[test]
+fn a_scheduler_that_forgets_tasks_is_ended_and_no_task_is_lost() {
+    let Some(output) = output() else { return };
+    assert_eq!(line(output, "stalling-state"), "disabled");
+    let log = output.section("stalling-log").unwrap().lines.join("\n");
+    assert!(log.contains("the kernel ended the scheduler:") && log.contains("did not get to run"), "{log}");
+    assert!(!log.contains("Real-time tasks held CPUs"), "nobody else is to blame: {log}");
+    assert_eq!(records(output, "stalling", "nice").len(), 12);
 }

@@ -27,6 +27,8 @@ const RESTART: i64 = 1 << 48;
 pub struct Options {
     /// Only tasks of the scheduling class `SCHED_EXT` are Hearth's; else all of the class `SCHED_OTHER`.
     pub partial: bool,
+    /// For tests: tasks that wait never run, until the kernel ends the scheduler.
+    pub stalls: bool,
 }
 
 /// What the dispatches of one CPU led to (`struct hearth_stats`). Counts since the start.
@@ -103,6 +105,7 @@ impl Scheduler {
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.policy = shape::policy(policy, kernel::tick_ns());
             rodata.topology = topology;
+            rodata.stalls = options.stalls;
         }
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };

@@ -49,6 +49,8 @@ pub struct Job {
     pub only: Option<PathBuf>,
     /// Where Prometheus may ask for metrics.
     pub metrics: Option<SocketAddr>,
+    /// For tests: see [`Options::stalls`].
+    pub stalls: bool,
     /// When to stop without being asked.
     pub duration: Option<Duration>,
 }
@@ -119,7 +121,7 @@ fn hold(
     let mut only = None;
     loop {
         let host = host::read(Path::new("/"))?;
-        let options = Options { partial: job.only.is_some() };
+        let options = Options { partial: job.only.is_some(), stalls: job.stalls };
         let mut scheduler = Scheduler::start(&job.policy, &host, options)?;
         give_memory_back();
         let since = Instant::now();

@@ -32,7 +32,7 @@ impl Session {
             return Ok(());
         }
         let host = host::read(Path::new("/"))?;
-        let options = Options { partial: self.only.is_some() };
+        let options = Options { partial: self.only.is_some(), stalls: false };
         self.on = Some(Scheduler::start(&self.policy, &host, options)?);
         if let Some(cgroup) = &self.only {
             Only::begin(cgroup, &self.state)?;

@@ -38,6 +38,9 @@ pub struct Arguments {
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
+    /// Let no task run that waits, to see what the kernel does: for tests
+    #[arg(long, hide = true)]
+    stall: bool,
     /// Leave the terminal's session: for the process that `start` leaves behind
     #[arg(long, hide = true, requires = "foreground")]
     detached: bool,
@@ -54,7 +57,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let stop = interrupt::flag()?;
-    let job = Job { policy, only, metrics: arguments.metrics, duration: arguments.duration };
+    let (metrics, stalls, duration) = (arguments.metrics, arguments.stall, arguments.duration);
+    let job = Job { policy, only, metrics, stalls, duration };
     match daemon::run(&job, stop, tell).map_err(failure)? {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
