@@ -39,6 +39,9 @@ pub enum Error {
         /// Which.
         pid: Option<u32>,
     },
+    /// Somebody traces already.
+    #[error("another `hearth explain` or `hearth trace` is under way; wait until it has ended")]
+    Traced,
     /// More CPUs than the scheduler can serve.
     #[error("this machine numbers its CPUs up to {greatest}; the scheduler serves those below {limit}")]
     TooManyCpus {

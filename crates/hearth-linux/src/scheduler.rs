@@ -138,8 +138,11 @@ impl Scheduler {
         self.cpus.iter().copied().map(read).collect()
     }
 
-    /// Has decisions told from now on: those of a thread or process, or all.
+    /// Has decisions told from now on: those of a thread or process, or all. One client at a time.
     pub fn trace(&mut self, pid: Option<i32>) -> Result<(), Error> {
+        if self.decisions.is_some() {
+            return Err(Error::Traced);
+        }
         let decisions = Decisions::new(&self.skeleton.maps.decisions);
         let decisions = decisions.map_err(|source| Error::refused("ring buffer", source))?;
         decisions.take();

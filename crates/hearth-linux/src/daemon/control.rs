@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+/// A client that traces and does not ask for so long is gone.
+const TRACE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// How long a client may take to say what it wants.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -213,7 +216,12 @@ fn answer(request: &Request, scheduler: &mut Scheduler, status: impl Fn(&Schedul
     answer.unwrap_or_default()
 }
 
-pub(super) struct Control(UnixListener);
+/// The daemon's end of the socket.
+pub(super) struct Control {
+    listener: UnixListener,
+    /// When decisions were asked for last, while they are told.
+    traced: Option<Instant>,
+}
 
 impl Control {
     /// Makes the socket anew: the lock says that nobody else has it.
@@ -227,7 +235,7 @@ impl Control {
         listener.set_nonblocking(true).map_err(Error::file(&path))?;
         // Everybody may ask for the status.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
-        Ok(Self(listener))
+        Ok(Self { listener, traced: None })
     }
 
     /// Answers clients, and those of the metrics, for up to `time`, or until a signal comes.
@@ -238,13 +246,17 @@ impl Control {
         scheduler: &mut Scheduler,
         status: impl Fn(&Scheduler) -> Status,
     ) {
+        if self.traced.is_some_and(|asked| asked.elapsed() > TRACE_PATIENCE) {
+            scheduler.untrace();
+            self.traced = None;
+        }
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        let mut ready = vec![PollFd::new(&self.0, PollFlags::IN)];
+        let mut ready = vec![PollFd::new(&self.listener, PollFlags::IN)];
         ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
         if !matches!(poll(&mut ready, Some(&timeout)), Ok(count) if count > 0) {
             return;
         }
-        if let Ok((mut client, _)) = self.0.accept() {
+        if let Ok((mut client, _)) = self.listener.accept() {
             // A client that goes away, or does not read, or asks for what there is not, is its own loss.
             let _ = client.set_nonblocking(false);
             let _ = client.set_read_timeout(Some(REQUEST_TIMEOUT));
@@ -253,7 +265,14 @@ impl Control {
                 Some(request) if request != Request::Status && !is_trusted(&client) => {
                     refuse("only root may ask for that")
                 }
-                Some(request) => answer(&request, scheduler, &status),
+                Some(request) => {
+                    match request {
+                        Request::Trace(_) | Request::Decisions => self.traced = Some(Instant::now()),
+                        Request::Untrace => self.traced = None,
+                        _ => {}
+                    }
+                    answer(&request, scheduler, &status)
+                }
                 None => refuse(
                     "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace",
                 ),

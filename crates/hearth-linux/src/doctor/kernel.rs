@@ -23,7 +23,7 @@ fn release(root: &Root) -> Finding {
         Some(version) if version < FLOOR => Finding::missing(
             "kernel",
             format!("{release}, older than 6.12"),
-            "boot 6.12 or later; on Debian 12: apt install -t bookworm-backports linux-image-amd64",
+            "boot 6.12 or later built with CONFIG_SCHED_CLASS_EXT; Debian's kernels have it from 6.16 on",
         ),
         Some(_) => Finding::ok("kernel", release),
         None => Finding::warning("kernel", release, "its version cannot be read; 6.12 or later is needed"),
