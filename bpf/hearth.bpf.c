@@ -30,7 +30,7 @@ static __always_inline bool claim_idle(s32 cpu)
 }
 
 /* The idle CPU where the task has most credit. */
-static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc)
 {
 	s32 last = tc->last_cpu;
 	bool is_idle = false;
@@ -58,7 +58,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 	if (!tc)
 		return prev_cpu;
-	cpu = idle_cpu(p, tc, wake_flags);
+	cpu = idle_cpu(p, tc);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);

@@ -27,7 +27,7 @@ struct sums {
 	/* Credit on a CPU of a task that waits in its queue. */
 	u64 own_credit;
 	/* fair: how far two tasks that are always there may be apart: all credits, and a
-	 * slice on either side. */
+	 * slice, which ends at the tick after its quantum. */
 	u64 bound;
 	/* fair: how far behind the clock a task that slept may begin. */
 	u64 slept;
@@ -38,7 +38,7 @@ static __always_inline void sums_make(void)
 	sums.slice = policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.running_credit = sums.own_credit + policy.time_ns;
-	sums.bound = sums.running_credit + 2 * (policy.quantum_ns + policy.tick_ns);
+	sums.bound = sums.running_credit + policy.quantum_ns + policy.tick_ns;
 	sums.slept = sums.running_credit + policy.quantum_ns;
 }
 

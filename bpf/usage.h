@@ -100,14 +100,15 @@ static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 la
 		tc->usage = cpu_ctx(cpu)->clock;
 }
 
-/* A task comes to wait for a CPU: it is no further ahead of the clock either. */
+/* A task comes to wait for a CPU: it counts as no further ahead than the task that
+ * has had most here, whatever it had elsewhere. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 latest = cpu_ctx(cpu)->clock + sums.bound;
+	u64 clock = cpu_ctx(cpu)->clock;
 
 	usage_arrive(tc, cpu, lag);
-	if (policy.discipline == HEARTH_FAIR && tc->usage > latest)
-		tc->usage = latest;
+	if (policy.discipline == HEARTH_FAIR && tc->usage > clock)
+		tc->usage = clock;
 }
 
 #endif
