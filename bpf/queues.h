@@ -90,10 +90,27 @@ static __always_inline void domain_look(s32 queue, s64 still_waiting)
 		return;
 	domain = domain_of(queue);
 	dc = domain_ctx(domain);
-	if (dc->waiting <= still_waiting)
-		dc->first = NO_CPU;
-	else if (dc->first == queue || dc->first < 0)
+	if (dc->waiting <= still_waiting) {
+		__sync_lock_test_and_set(&dc->first, NO_CPU);
+		if (dc->waiting <= still_waiting)
+			return;
+	}
+	if (dc->first == queue || dc->first < 0)
 		domain_refresh(domain);
+}
+
+/* Nothing waits here but `still_waiting`, unless one comes at this very moment: who
+ * comes counts first and looks at the head then, so this does the reverse. */
+static __always_inline bool head_clear(s32 queue, s64 still_waiting)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+
+	__sync_lock_test_and_set(&qc->head, NO_USAGE);
+	if (qc->waiting <= still_waiting)
+		return true;
+	/* Its usage is not known: somebody shall look. */
+	head_set(queue, 0);
+	return false;
 }
 
 /* The usage of a queue's first task, from the queue itself. */
@@ -113,15 +130,13 @@ static __always_inline u64 head_look(s32 queue)
 /* The head of a queue may have changed. */
 verified_alone int head_refresh(s32 queue)
 {
-	u64 usage = NO_USAGE;
+	u64 usage;
 
-	if (queue_ctx(queue)->waiting > 0) {
+	if (queue_ctx(queue)->waiting > 0 || !head_clear(queue, 0)) {
 		usage = head_look(queue);
 		/* It is counted and not yet linked in: somebody shall look again, soon. */
-		if (usage == NO_USAGE)
-			usage = 0;
+		head_set(queue, usage == NO_USAGE ? 0 : usage);
 	}
-	head_set(queue, usage);
 	domain_look(queue, 0);
 	return 0;
 }
@@ -130,12 +145,9 @@ verified_alone int head_refresh(s32 queue)
  * queue empty, and nobody needs to look. */
 static __always_inline void queue_taken(s32 queue)
 {
-	struct queue_ctx *qc = queue_ctx(queue);
-
-	if (qc->waiting != 1)
+	if (queue_ctx(queue)->waiting != 1)
 		return;
-	head_set(queue, NO_USAGE);
-	qc->head_is_known = true;
+	queue_ctx(queue)->head_is_known = head_clear(queue, 1);
 	domain_look(queue, 1);
 }
 
