@@ -38,8 +38,6 @@ static __always_inline void decision_source(s32 cpu, u32 source, s32 from)
 /* A wake-up placed the task here: nothing was compared. */
 static __always_inline void decision_direct(s32 cpu)
 {
-	if (!tracing)
-		return;
 	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
 	decision_source(cpu, HEARTH_SOURCE_DIRECT, NO_CPU);
 }

@@ -51,6 +51,17 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
+/* Runs the task at once on a CPU that was idle. */
+static __always_inline void place(struct task_struct *p, struct hearth_task *tc, s32 cpu, u64 lag,
+				  u64 enq_flags)
+{
+	usage_arrive(tc, cpu, lag);
+	stats_of(cpu)->direct++;
+	if (tracing)
+		decision_direct(cpu);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
+}
+
 s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct hearth_task *tc = task_ctx(p);
@@ -62,10 +73,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
-	usage_arrive(tc, cpu, sums.slept);
-	stats_of(cpu)->direct++;
-	decision_direct(cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, 0);
+	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
 }
 
@@ -109,10 +117,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
 	if (claim_idle(cpu)) {
-		usage_arrive(tc, cpu, lag);
-		stats_of(cpu)->direct++;
-		decision_direct(cpu);
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
+		place(p, tc, cpu, lag, enq_flags);
 		return;
 	}
 	usage_wait(tc, cpu, lag);
