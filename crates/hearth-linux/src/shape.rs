@@ -4,7 +4,7 @@ use crate::Error;
 use crate::scheduler::bpf::types;
 use hearth_machine::Holds;
 use hearth_machine::host::HostTopology;
-use hearth_policy::{Discipline, Policy};
+use hearth_policy::Policy;
 
 /// CPUs that the scheduler can serve (`HEARTH_MAX_CPUS`): those of lower numbers.
 pub(crate) const MAX_CPUS: usize = 512;
@@ -19,11 +19,8 @@ pub(crate) fn policy(policy: &Policy, tick_ns: u64) -> types::hearth_policy {
         llc_ns: policy.credit.llc_ns,
         node_ns: policy.credit.node_ns,
         fade_milli: policy.fade_permille,
-        discipline: match policy.discipline {
-            Discipline::Unix => 0,
-            Discipline::Fair => 1,
-        },
-        flags: u32::from(policy.complex) | u32::from(policy.attached) << 1,
+        discipline: policy.discipline as u32,
+        flags: policy.flags(),
         pad: 0,
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::kernel::scx::Scx;
 use hearth_machine::Machine;
-use hearth_policy::{Discipline, Policy};
+use hearth_policy::Policy;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
@@ -367,11 +367,8 @@ fn native_policy(policy: &Policy, machine: &Machine) -> NativePolicy {
         llc_ns: policy.credit.llc_ns,
         node_ns: policy.credit.node_ns,
         fade_milli: policy.fade_permille,
-        discipline: match policy.discipline {
-            Discipline::Unix => 0,
-            Discipline::Fair => 1,
-        },
-        flags: u32::from(policy.complex) | u32::from(policy.attached) << 1,
+        discipline: policy.discipline as u32,
+        flags: policy.flags(),
         pad: 0,
     }
 }
