@@ -1,24 +1,21 @@
 //! `hearth explain`: why a task is on its CPU, in words.
 
 use super::start::failure;
+use super::trace::{none_runs, watch};
 use crate::failure::{Failure, Outcome};
-use crate::{interrupt, output};
+use crate::output;
 use anyhow::anyhow;
 use clap::Args;
-use hearth_linux::daemon::{self, Told};
+use hearth_linux::daemon;
 use hearth_linux::{Decision, Source, Task};
 use serde_json::json;
 use std::fs;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
 Examples:
   hearth explain 4242             watches the process or thread for a second
   hearth explain 4242 --for 5s    longer, for one that sleeps most of the time";
-
-/// How often the decisions are fetched.
-const FETCH_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -38,16 +35,14 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let tids = threads(arguments.pid)?;
     let folder = daemon::run_folder();
-    let none =
-        || Failure::Failed(anyhow!("Hearth does not run, so it decides nothing; begin with: hearth start"));
-    let tasks = daemon::ask_tasks(&folder, &tids).map_err(failure)?.ok_or_else(none)?.tasks;
+    let tasks = daemon::ask_tasks(&folder, &tids).map_err(failure)?.ok_or_else(none_runs)?.tasks;
     if tasks.is_empty() {
         return Err(Failure::Failed(anyhow!(
             "{} is not Hearth's: it has a real-time policy, or Hearth was started for other tasks only (--only)",
             arguments.pid
         )));
     }
-    let told = watch(arguments.pid, arguments.duration)?;
+    let told = watch(Some(arguments.pid), arguments.duration)?;
     let last = &told.decisions[told.decisions.len().saturating_sub(arguments.count)..];
     if arguments.json {
         return output::print_json(&json!({ "tasks": tasks, "decisions": last, "lost": told.lost }));
@@ -62,22 +57,6 @@ fn threads(pid: i32) -> Result<Vec<i32>, Failure> {
         Failure::Input(anyhow!("there is no process {pid}; `ps -e` or `hearth top` lists those that are"))
     })?;
     Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
-}
-
-fn watch(pid: i32, duration: Duration) -> Result<Told, Failure> {
-    let folder = daemon::run_folder();
-    let stop = interrupt::flag()?;
-    let begin = Instant::now();
-    let mut told = daemon::ask_trace(&folder, Some(pid)).map_err(failure)?.unwrap_or_default();
-    while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(FETCH_INTERVAL.min(duration));
-        let more = daemon::ask_decisions(&folder).map_err(failure)?.unwrap_or_default();
-        told.decisions.extend(more.decisions);
-    }
-    let last = daemon::ask_untrace(&folder).map_err(failure)?.unwrap_or_default();
-    told.decisions.extend(last.decisions);
-    told.lost = last.lost;
-    Ok(told)
 }
 
 fn text(tasks: &[Task], decisions: &[Decision], watched: Duration) -> String {

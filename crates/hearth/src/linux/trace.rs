@@ -27,7 +27,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     output::check_writable(&arguments.file)?;
-    let told = watch(arguments.duration)?;
+    let told = watch(None, arguments.duration)?;
     output::write_file(&arguments.file, &trace(&told.decisions))?;
     let lost =
         if told.lost > 0 { format!("; {} came too fast and are missing", told.lost) } else { String::new() };
@@ -35,21 +35,25 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-fn watch(duration: Duration) -> Result<Told, Failure> {
+/// The decisions of a while: about a process or thread, or all; until Ctrl-C at most.
+pub fn watch(pid: Option<i32>, duration: Duration) -> Result<Told, Failure> {
     let folder = daemon::run_folder();
     let stop = interrupt::flag()?;
     let begin = Instant::now();
-    let none =
-        || Failure::Failed(anyhow!("Hearth does not run, so it decides nothing; begin with: hearth start"));
-    let mut told = daemon::ask_trace(&folder, None).map_err(failure)?.ok_or_else(none)?;
+    let mut told = daemon::ask_trace(&folder, pid).map_err(failure)?.ok_or_else(none_runs)?;
     while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
-        std::thread::sleep(FETCH_INTERVAL);
+        std::thread::sleep(FETCH_INTERVAL.min(duration));
         told.decisions.extend(daemon::ask_decisions(&folder).map_err(failure)?.unwrap_or_default().decisions);
     }
     let last = daemon::ask_untrace(&folder).map_err(failure)?.unwrap_or_default();
     told.decisions.extend(last.decisions);
     told.lost = last.lost;
     Ok(told)
+}
+
+/// The failure where no daemon is.
+pub fn none_runs() -> Failure {
+    Failure::Failed(anyhow!("Hearth does not run, so it decides nothing; begin with: hearth start"))
 }
 
 /// A stretch from each decision to the next one of its CPU, where it is of another task.
