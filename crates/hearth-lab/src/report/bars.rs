@@ -1,7 +1,7 @@
 //! Bars: a figure by policy, whole or in parts.
 
-use super::plot::{Axis, color, legend, number, x_axis};
 use super::{Comparison, Figure, PolicyRuns, Summary, format};
+use hearth_page::plot::{Axis, color, legend, number, x_axis};
 use maud::{Markup, html};
 
 /// Why references went to memory, in the order of `hearth_hardware::Cause`.

@@ -1,8 +1,8 @@
 //! Claims on a page: the paper's figure, ours, and the band, drawn on one axis.
 
 use super::findings::{Findings, kind, text};
-use super::plot::number;
 use crate::{ClaimResult, RowResult, Verdict};
+use hearth_page::plot::number;
 use maud::{Markup, html};
 
 /// All claims; those that do not hold are open.

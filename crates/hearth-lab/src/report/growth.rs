@@ -1,7 +1,7 @@
 //! CPU time over time, by application.
 
-use super::plot::{Axis, Plot, color, legend, level_lines, number};
 use super::{Comparison, PolicyRuns};
+use hearth_page::plot::{Axis, Plot, color, legend, level_lines, number};
 use hearth_sim::RunResult;
 use maud::{Markup, html};
 

@@ -11,25 +11,29 @@ pub mod findings;
 pub mod format;
 mod growth;
 mod markdown;
-mod page;
-mod plot;
 mod slices;
 mod timeline;
 
+use hearth_page::Page;
 use maud::{Markup, html};
 
 pub use comparison::{Comparison, Figure, PolicyRuns, Summary};
 pub use findings::Findings;
 pub use markdown::markdown;
 
+const UNFINISHED: &str = "some runs were not finished.";
+const MADE: &str = "on a simulated machine.";
+
 /// The page of a comparison.
 pub fn compare_page(comparison: &Comparison) -> String {
     let Comparison { workload, machine, machine_description, scale, seeds, .. } = comparison;
-    let page = page::Page {
-        subject: &format!("{workload} on {machine}"),
+    let subject = format!("{workload} on {machine}");
+    let page = Page {
+        subject: &subject,
+        heading: &subject,
         summary: &unbroken(&comparison.sentence()),
         about: html! { (machine_description) ". Scale " (scale) ", " (format::seeds(seeds)) "." },
-        partial: comparison.partial,
+        partial: comparison.partial.then_some(UNFINISHED),
         body: html! {
             (figures::tiles(comparison))
             div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
@@ -38,6 +42,7 @@ pub fn compare_page(comparison: &Comparison) -> String {
             (timeline::section(comparison))
             (figures::table(comparison))
         },
+        made: MADE,
     };
     page.render()
 }
@@ -47,19 +52,22 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
     let sentences: Vec<String> = findings.iter().map(Findings::sentence).collect();
     let first = findings.first();
     let ids: Vec<&str> = findings.iter().map(|findings| findings.experiment.id.as_str()).collect();
-    let page = page::Page {
-        subject: &format!("claims of {}", ids.join(", ")),
+    let subject = format!("claims of {}", ids.join(", "));
+    let page = Page {
+        subject: &subject,
+        heading: &subject,
         summary: &sentences.join(" "),
         about: html! {
             @if let Some(first) = first { "Scale " (first.scale) ", " (format::seeds(first.seeds)) "." }
         },
-        partial: findings.iter().any(|findings| findings.partial),
+        partial: findings.iter().any(|findings| findings.partial).then_some(UNFINISHED),
         body: html! {
             @for findings in findings {
                 (claims::section(findings))
                 @for comparison in findings.comparisons() { (workload(&comparison)) }
             }
         },
+        made: MADE,
     };
     page.render()
 }

@@ -1,7 +1,7 @@
 //! In how long effective time slices the CPU time was spent.
 
-use super::plot::{Axis, Plot, level_lines, number};
 use super::{Comparison, PolicyRuns, format};
+use hearth_page::plot::{Axis, Plot, level_lines, number};
 use hearth_sim::measure::Histogram;
 use maud::{Markup, html};
 

@@ -1,7 +1,7 @@
 //! What ran where: tasks on CPUs over a stretch of time.
 
-use super::plot::{Axis, Plot, color, legend, number};
 use super::{Comparison, PolicyRuns, format};
+use hearth_page::plot::{Axis, Plot, color, legend, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::Stretch;
 use maud::{Markup, html};

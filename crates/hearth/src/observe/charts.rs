@@ -3,38 +3,15 @@
 use super::format::{range, significant};
 use hearth_linux::observe::estimate::Estimate;
 use hearth_linux::observe::report::{ProgramReport, Stretches, Transient};
+use hearth_page::plot::{Axis, SIDE, color, legend};
 use maud::{Markup, html};
 
 /// No more programs than this in a chart.
 const MOST: usize = 6;
-/// Length of the sides of the square that is drawn in.
-const SIDE: f64 = 1000.0;
-
-fn color(index: usize) -> String {
-    format!("var(--color-{})", index % 8)
-}
-
-/// A round number at or above `most`, and the ticks up to it.
-fn axis(most: f64) -> (f64, Vec<f64>) {
-    let rough = if most > 0.0 { most / 4.0 } else { 0.25 };
-    let decade = 10f64.powf(rough.log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-    let step = decade * steps.into_iter().find(|step| rough <= decade * step * 1.001).unwrap_or(10.0);
-    let count = (most / step - 1e-9).ceil().max(1.0) as u32;
-    let ticks: Vec<f64> = (0..=count).map(|tick| f64::from(tick) * step).collect();
-    (step * f64::from(count), ticks)
-}
-
 /// A tick's label, without zeros that say nothing.
 fn label(tick: f64) -> String {
     let text = format!("{tick:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn legend(entries: &[(String, &str)]) -> Markup {
-    html! {
-        ul.legend { @for (color, text) in entries { li { i style={ "background:" (color) } {} (text) } } }
-    }
 }
 
 /// Rows of bars over one axis.
@@ -72,7 +49,8 @@ pub(super) fn ceilings(programs: &[&ProgramReport]) -> Markup {
     if told.is_empty() {
         return html! {};
     }
-    let (most, ticks) = axis(told.iter().map(|(_, share)| share.high).fold(0.0, f64::max));
+    let Axis { high: most, ticks, .. } =
+        Axis::from_zero(told.iter().map(|(_, share)| share.high).fold(0.0, f64::max));
     let percent = |share: f64| 100.0 * share.max(0.0) / most;
     let row = |(name, share): &(&str, Estimate)| {
         let (low, high) = (percent(share.low), percent(share.high));
@@ -116,7 +94,7 @@ pub(super) fn ends(programs: &[&ProgramReport]) -> Markup {
         section {
             h2 { "Why dispatch intervals end" }
             p.hint { "A task that blocks comes back later; one whose quantum is used up would go on." }
-            (legend(&names))
+            (legend(names))
             (bars(&rows, 100.0, &[0.0, 25.0, 50.0, 75.0, 100.0], "dispatch intervals, %"))
         }
     }
@@ -181,7 +159,7 @@ pub(super) fn lengths(programs: &[&ProgramReport]) -> Markup {
         section {
             h2 { "Dispatch intervals and effective slices" }
             p.hint { "How long programs run on a CPU: in stretches of which length their CPU time was spent. An effective slice ends when another program's or process's task runs on the CPU; idle time and kernel threads do not end it." }
-            (legend(&[(color(0), "dispatch intervals"), (color(1), "effective slices")]))
+            (legend([(color(0), "dispatch intervals"), (color(1), "effective slices")]))
             div.many { @for program in programs.iter().take(MOST) { (length_plot(program)) } }
         }
     }
@@ -207,7 +185,7 @@ fn length_plot(program: &ProgramReport) -> Markup {
     let all = || intervals.iter().chain(&slices);
     let low = all().map(|(start, _)| *start).fold(1.0, f64::min);
     let high = 2.0 * all().map(|(start, _)| *start).fold(low, f64::max);
-    let (most, ticks) = axis(all().map(|(_, share)| *share).fold(0.0, f64::max));
+    let Axis { high: most, ticks, .. } = Axis::from_zero(all().map(|(_, share)| *share).fold(0.0, f64::max));
     let x = |ms: f64| SIDE * (ms / low).ln() / (high / low).ln();
     let width = x(2.0 * low);
     let bar = |start: f64, share: f64, half: f64, index: usize| {
@@ -255,7 +233,7 @@ pub(super) fn transients(programs: &[&ProgramReport]) -> Markup {
         section {
             h2 { "Reload transient" }
             p.hint { "Misses that an interval has had beyond the steady state, by time since it began. The curve rises while data is loaded again, and is level once it is loaded. Means of samples; each point is of ten or more." }
-            (legend(&names))
+            (legend(names))
             div.many { @for (name, curves) in &told { (transient_plot(name, curves, &kinds)) } }
         }
     }
@@ -265,7 +243,7 @@ fn transient_plot(name: &str, curves: &[Transient], kinds: &[&str]) -> Markup {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let low = points().map(|point| point.0).fold(f64::MAX, f64::min).max(1e-4);
     let high = points().map(|point| point.0).fold(low * 2.0, f64::max);
-    let (most, ticks) = axis(points().map(|point| point.1).fold(0.0, f64::max));
+    let Axis { high: most, ticks, .. } = Axis::from_zero(points().map(|point| point.1).fold(0.0, f64::max));
     let place = |ms: f64, misses: f64| {
         let x = SIDE * (ms.max(low) / low).ln() / (high / low).ln();
         format!("{},{}", label(x), label(SIDE - SIDE * misses.max(0.0) / most))

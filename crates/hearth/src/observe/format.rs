@@ -3,31 +3,7 @@
 use hearth_linux::observe::estimate::Estimate;
 use hearth_linux::observe::report::Ceiling;
 
-/// Three significant digits, without an exponent.
-pub fn significant(value: f64) -> String {
-    let digits = match value.abs() {
-        100.0.. => 0,
-        10.0.. => 1,
-        1.0.. => 2,
-        0.1.. => 3,
-        0.0 => 0,
-        _ => 4,
-    };
-    format!("{value:.digits$}")
-}
-
-/// A whole number with its thousands apart.
-pub fn count(value: f64) -> String {
-    let digits = format!("{:.0}", value.max(0.0));
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub use hearth_page::format::{count, significant};
 
 /// A share in percent with its interval; below 0 is 0.
 pub fn range(share: &Estimate) -> String {
@@ -53,10 +29,5 @@ mod tests {
         assert_eq!(range(&Estimate { value: -0.2, low: -1.0, high: 0.6 }), "0.0 (0.0 to 0.6)");
         assert_eq!(ceiling(Some(&Ceiling { percent: None, low: 0.0, high: 3.21 })), "up to 3.2");
         assert_eq!(ceiling(None), "-");
-    }
-
-    #[test]
-    fn thousands_stand_apart() {
-        assert_eq!(count(1_234_567.0), "1 234 567");
     }
 }

@@ -1,56 +1,35 @@
-//! The report as one HTML page that needs no other file, in the style of the lab's pages.
+//! The report as one HTML page that needs no other file.
 
 use super::charts;
 use super::format::{ceiling, count, range, significant};
 use super::text::shown;
 use hearth_linux::observe::Report;
 use hearth_linux::observe::report::{ProgramReport, Reload};
-use maud::{DOCTYPE, Markup, PreEscaped, html};
-
-const STYLE: &str = include_str!("../../../hearth-lab/src/report/style.css");
-const SCRIPT: &str = include_str!("../../../hearth-lab/src/report/script.js");
-/// The browser refuses anything from elsewhere.
-const SECURITY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+use hearth_page::Page;
+use maud::{Markup, html};
 
 /// The page.
 pub fn page(report: &Report, verbose: bool) -> String {
     let programs = shown(report, verbose);
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta http-equiv="Content-Security-Policy" content=(SECURITY);
-                meta name="generator" content={ "hearth " (env!("CARGO_PKG_VERSION")) };
-                title { (report.target) " \u{b7} Hearth" }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                header {
-                    b { "Hearth" }
-                    span { "observed: " (report.target) }
-                    button.script #theme type="button" { "Dark" }
-                }
-                main {
-                    h1 { (report.summary) }
-                    p.about { (about(report)) }
-                    @if report.partial { p.partial { "This is partial: the observation was interrupted." } }
-                    @for note in &report.notes { p.partial { (note) } }
-                    @if let Some(first) = programs.first() { (tiles(report, first)) }
-                    div.pair { (charts::ceilings(&programs)) (charts::ends(&programs)) }
-                    (charts::transients(&programs))
-                    (charts::lengths(&programs))
-                    (intervals(&programs))
-                    (counters(&programs))
-                    (reloads(&programs))
-                }
-                footer { "Made by hearth " (env!("CARGO_PKG_VERSION")) " on this machine's own kernel; no scheduler was loaded." }
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
+    let page = Page {
+        subject: &report.target,
+        heading: &format!("observed: {}", report.target),
+        summary: &report.summary,
+        about: html! { (about(report)) },
+        partial: report.partial.then_some("the observation was interrupted."),
+        body: html! {
+            @for note in &report.notes { p.partial { (note) } }
+            @if let Some(first) = programs.first() { (tiles(report, first)) }
+            div.pair { (charts::ceilings(&programs)) (charts::ends(&programs)) }
+            (charts::transients(&programs))
+            (charts::lengths(&programs))
+            (intervals(&programs))
+            (counters(&programs))
+            (reloads(&programs))
+        },
+        made: "on this machine's own kernel; no scheduler was loaded.",
     };
-    page.into_string()
+    page.render()
 }
 
 fn about(report: &Report) -> String {

@@ -7,19 +7,26 @@ const SCRIPT: &str = include_str!("script.js");
 /// The browser refuses anything from elsewhere.
 const SECURITY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
 
-pub(super) struct Page<'a> {
-    /// What it is about, in the window's title and beside the name.
+/// A page.
+pub struct Page<'a> {
+    /// What it is about, in the window's title.
     pub subject: &'a str,
+    /// The same beside the name.
+    pub heading: &'a str,
     /// What came out.
     pub summary: &'a str,
     /// What was done, in a line or two.
     pub about: Markup,
-    /// Whether results are missing.
-    pub partial: bool,
+    /// What is missing, if results are.
+    pub partial: Option<&'a str>,
+    /// All the rest.
     pub body: Markup,
+    /// On what it was made, after the program's name.
+    pub made: &'a str,
 }
 
 impl Page<'_> {
+    /// The page as text.
     pub fn render(&self) -> String {
         let page = html! {
             (DOCTYPE)
@@ -35,16 +42,16 @@ impl Page<'_> {
                 body {
                     header {
                         b { "Hearth" }
-                        span { (self.subject) }
+                        span { (self.heading) }
                         button.script #theme type="button" { "Dark" }
                     }
                     main {
                         h1 { (self.summary) }
                         p.about { (self.about) }
-                        @if self.partial { p.partial { "This is partial: some runs were not finished." } }
+                        @if let Some(missing) = self.partial { p.partial { "This is partial: " (missing) } }
                         (self.body)
                     }
-                    footer { "Made by hearth " (env!("CARGO_PKG_VERSION")) " on a simulated machine." }
+                    footer { "Made by hearth " (env!("CARGO_PKG_VERSION")) " " (self.made) }
                     script { (PreEscaped(SCRIPT)) }
                 }
             }

@@ -3,17 +3,20 @@
 //! The drawing is SVG in a square of 1000 by 1000 that is stretched to the room there is, so that
 //! it fits a phone and a wide screen; labels are HTML beside it and keep their size.
 
-use super::format;
+use crate::format;
 use maud::{Markup, html};
 
 /// Length of the sides of the square that is drawn in.
-const SIDE: f64 = 1000.0;
+pub const SIDE: f64 = 1000.0;
 
 /// A stretch of numbers, with round ones marked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub struct Axis {
+    /// Where it begins.
     pub low: f64,
+    /// Where it ends.
     pub high: f64,
+    /// The round numbers between.
     pub ticks: Vec<f64>,
 }
 
@@ -80,11 +83,12 @@ fn step(length: f64) -> f64 {
 }
 
 /// A drawing with its axes.
-pub(super) struct Plot<'a> {
+pub struct Plot<'a> {
     /// What goes up, with its unit.
     pub y_title: &'a str,
     /// What goes right, with its unit.
     pub x_title: &'a str,
+    /// What is marked below.
     pub x: &'a Axis,
     /// Labels on the left: where (from 0 at the bottom to 1), and what.
     pub y_labels: Vec<(f64, String)>,
@@ -102,6 +106,7 @@ impl Plot<'_> {
         axis.ticks.iter().map(|&tick| (axis.share(tick), axis.label(tick))).collect()
     }
 
+    /// The figure as HTML.
     pub fn render(&self) -> Markup {
         let widest =
             self.y_labels.iter().map(|label| label.1.as_str()).max_by_key(|text| text.chars().count());
@@ -127,7 +132,7 @@ impl Plot<'_> {
 }
 
 /// The numbers below a chart.
-pub(super) fn x_axis(axis: &Axis) -> Markup {
+pub fn x_axis(axis: &Axis) -> Markup {
     html! {
         div.axis {
             @for &tick in &axis.ticks {
@@ -138,7 +143,7 @@ pub(super) fn x_axis(axis: &Axis) -> Markup {
 }
 
 /// Horizontal lines at the ticks.
-pub(super) fn level_lines(axis: &Axis) -> Markup {
+pub fn level_lines(axis: &Axis) -> Markup {
     html! {
         @for &tick in &axis.ticks {
             line.scale x1="0" x2="1000" y1=(number(axis.y(tick))) y2=(number(axis.y(tick))) {}
@@ -147,7 +152,7 @@ pub(super) fn level_lines(axis: &Axis) -> Markup {
 }
 
 /// Colours with what they mean.
-pub(super) fn legend<'a>(entries: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
+pub fn legend<'a>(entries: impl IntoIterator<Item = (String, &'a str)>) -> Markup {
     html! {
         ul.legend {
             @for (color, text) in entries {
@@ -158,12 +163,12 @@ pub(super) fn legend<'a>(entries: impl IntoIterator<Item = (String, &'a str)>) -
 }
 
 /// The colour of the thing with this index; they repeat after eight.
-pub(super) fn color(index: usize) -> String {
+pub fn color(index: usize) -> String {
     format!("var(--color-{})", index % 8)
 }
 
 /// A coordinate, short.
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
