@@ -35,6 +35,9 @@ struct Options {
     /// 64 CPUs in place of 8
     #[arg(long)]
     large: bool,
+    /// The memory of each node in MiB, for example 1536,0,512: unequal, without memory, without CPUs
+    #[arg(long, value_delimiter = ',')]
+    nodes: Vec<usize>,
     /// CPUs that run at once, on a clock that means nothing
     #[arg(long)]
     concurrent: bool,
@@ -63,6 +66,7 @@ fn main() -> Result<ExitCode> {
     let mut guest = Guest::new(kernel)
         .shape(if options.large { Shape::LARGE } else { Shape::SMALL })
         .mode(if options.concurrent { Mode::Concurrent } else { Mode::Deterministic })
+        .node_memory_mib(&options.nodes)
         .limit(Duration::from_secs(options.limit));
     for (host, inside) in &options.file {
         guest = guest.program(host, inside, &options.libraries)?;

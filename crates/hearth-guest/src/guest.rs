@@ -61,15 +61,8 @@ impl Shape {
         self.nodes * self.caches_per_node * self.cores_per_cache * self.threads_per_core
     }
 
-    fn check(self) -> Result<(), GuestError> {
-        if !(1..=128).contains(&self.cpus()) {
-            return Err(GuestError::Shape(format!("a guest has 1 to 128 CPUs, not {}", self.cpus())));
-        }
-        Ok(())
-    }
-
     /// One socket a last-level cache: under software emulation nothing else makes a cache domain.
-    fn tell(self, qemu: &mut Command, memory_mib: usize) {
+    fn tell(self, qemu: &mut Command, node_memory_mib: &[usize]) {
         let sockets = self.nodes * self.caches_per_node;
         qemu.arg("-smp").arg(format!(
             "{},sockets={sockets},cores={},threads={}",
@@ -78,13 +71,19 @@ impl Shape {
             self.threads_per_core
         ));
         let per_node = self.cpus() / self.nodes;
-        for node in 0..self.nodes {
-            let size = memory_mib / self.nodes;
-            let (first, last) = (node * per_node, (node + 1) * per_node - 1);
-            qemu.arg("-object").arg(format!("memory-backend-ram,id=memory{node},size={size}M"));
-            qemu.arg("-numa").arg(format!("node,nodeid={node},cpus={first}-{last},memdev=memory{node}"));
+        for (node, size) in node_memory_mib.iter().enumerate() {
+            let mut numa = format!("node,nodeid={node}");
+            if node < self.nodes {
+                numa += &format!(",cpus={}-{}", node * per_node, (node + 1) * per_node - 1);
+            }
+            if *size > 0 {
+                qemu.arg("-object").arg(format!("memory-backend-ram,id=memory{node},size={size}M"));
+                numa += &format!(",memdev=memory{node}");
+            }
+            qemu.arg("-numa").arg(numa);
         }
-        for (from, to) in (0..self.nodes).flat_map(|from| (from + 1..self.nodes).map(move |to| (from, to))) {
+        let nodes = node_memory_mib.len();
+        for (from, to) in (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to))) {
             qemu.arg("-numa").arg(format!("dist,src={from},dst={to},val=32"));
         }
     }
@@ -97,6 +96,7 @@ pub struct Guest {
     shape: Shape,
     mode: Mode,
     memory_mib: usize,
+    node_memory_mib: Vec<usize>,
     kernel_arguments: String,
     files: BTreeMap<PathBuf, PathBuf>,
     limit: Duration,
@@ -110,6 +110,7 @@ impl Guest {
             shape: Shape::SMALL,
             mode: Mode::Deterministic,
             memory_mib: 2048,
+            node_memory_mib: Vec::new(),
             kernel_arguments: String::new(),
             files: BTreeMap::new(),
             limit: Duration::from_secs(240),
@@ -130,10 +131,18 @@ impl Guest {
         self
     }
 
-    /// Its memory, spread over its nodes.
+    /// Its memory, spread evenly over the nodes of its CPUs.
     #[must_use]
     pub fn memory_mib(mut self, memory_mib: usize) -> Self {
         self.memory_mib = memory_mib;
+        self
+    }
+
+    /// The memory of each node, in place of an even spread. A node of 0 has CPUs only; nodes beyond
+    /// those of the shape have memory only.
+    #[must_use]
+    pub fn node_memory_mib(mut self, sizes: &[usize]) -> Self {
+        self.node_memory_mib = sizes.to_vec();
         self
     }
 
@@ -178,7 +187,7 @@ impl Guest {
     /// Boots the guest, runs a shell script in it, and shuts it down. In the script,
     /// `section NAME` starts a section of the output.
     pub fn run(&self, script: &str) -> Result<Output, GuestError> {
-        self.shape.check()?;
+        self.check()?;
         let kernel = install::kernel_image(self.kernel);
         if !kernel.is_file() {
             let message = format!("{} is missing: run tools/install-guest", kernel.display());
@@ -191,10 +200,31 @@ impl Guest {
         boot.run(qemu, self.limit)
     }
 
+    fn check(&self) -> Result<(), GuestError> {
+        let cpus = self.shape.cpus();
+        if !(1..=128).contains(&cpus) {
+            return Err(GuestError::Shape(format!("a guest has 1 to 128 CPUs, not {cpus}")));
+        }
+        let sizes = self.memory_of_nodes();
+        if sizes.len() < self.shape.nodes || sizes.iter().all(|size| *size == 0) {
+            let message = format!("{} nodes with CPUs and memory of {sizes:?} MiB", self.shape.nodes);
+            return Err(GuestError::Shape(format!("{message}: name a size for each, and one above 0")));
+        }
+        Ok(())
+    }
+
+    fn memory_of_nodes(&self) -> Vec<usize> {
+        match self.node_memory_mib.as_slice() {
+            [] => vec![self.memory_mib / self.shape.nodes.max(1); self.shape.nodes],
+            sizes => sizes.to_vec(),
+        }
+    }
+
     fn tell(&self, qemu: &mut Command, kernel: &Path, boot: &Boot) {
+        let memory = self.memory_of_nodes();
         qemu.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"]);
-        qemu.args(["-cpu", self.cpu_model(), "-m"]).arg(format!("{}M", self.memory_mib));
-        self.shape.tell(qemu, self.memory_mib);
+        qemu.args(["-cpu", self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
+        self.shape.tell(qemu, &memory);
         qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
         let clock = if self.mode == Mode::Deterministic { "tsc=reliable" } else { "" };
         qemu.arg("-append").arg(format!(
@@ -236,6 +266,20 @@ mod tests {
         assert!(text.contains("-smp 8,sockets=4,cores=2,threads=1"), "{text}");
         assert!(text.contains("node,nodeid=1,cpus=4-7,memdev=memory1"), "{text}");
         assert!(text.contains("dist,src=0,dst=1,val=32"), "{text}");
+    }
+
+    #[test]
+    fn nodes_may_be_unequal_and_lack_memory_or_cpus() {
+        let text = told(&Guest::new(Kernel::Pinned).node_memory_mib(&[1536, 0, 512]));
+        assert!(text.contains("-m 2048M"), "{text}");
+        assert!(text.contains("node,nodeid=0,cpus=0-3,memdev=memory0"), "{text}");
+        assert!(text.contains("node,nodeid=1,cpus=4-7 "), "{text}");
+        assert!(text.contains("node,nodeid=2,memdev=memory2"), "{text}");
+        assert!(text.contains("dist,src=1,dst=2,val=32"), "{text}");
+        for sizes in [&[1024][..], &[0, 0]] {
+            let guest = Guest::new(Kernel::Pinned).node_memory_mib(sizes);
+            assert!(matches!(guest.run(""), Err(GuestError::Shape(_))), "{sizes:?}");
+        }
     }
 
     #[test]
