@@ -379,6 +379,30 @@ impl Caches {
         None
     }
 
+    /// Takes a line out of all caches; nothing is written back, for the line has been copied.
+    pub(crate) fn drop_line(&mut self, line: u32) {
+        let mut cpus = self.cpus_of(line);
+        while cpus != 0 {
+            let cpu = cpus.trailing_zeros() as usize;
+            cpus &= cpus - 1;
+            if self.drop_private(cpu, line).is_some() {
+                add(&self.ports[cpu].counting.invalidations, 1);
+            }
+        }
+        let mut holding = self.holding[line as usize];
+        while holding != 0 {
+            let domain = holding.trailing_zeros() as usize;
+            holding &= holding - 1;
+            self.domains[domain].llc.remove(line);
+            self.domains[domain].departures[line as usize] = INVALIDATED;
+        }
+        if !self.llc_fetches {
+            self.ports.iter().for_each(|port| _ = port.l1i.remove(line));
+        }
+        self.keep_cpus(line, 0);
+        self.holding[line as usize] = 0;
+    }
+
     /// Empties the caches of a CPU's domain; modified lines are written back.
     pub(crate) fn flush(&mut self, cpu: usize) {
         let domain = self.domain_of[cpu];

@@ -13,7 +13,7 @@ pub enum Cause {
     Self_,
     /// Another task (or the kernel on its behalf) replaced it.
     Other,
-    /// Another CPU wrote it.
+    /// Another CPU wrote it, or its page has moved.
     Coherence,
     /// The task has just moved to this CPU from another, and the line was not here, or was replaced by
     /// another task.
@@ -82,6 +82,8 @@ counters! {
     memory_remote,
     /// References served by another CPU's cache, which had the line modified.
     cache_to_cache,
+    /// Of these, by a cache of another node.
+    cache_to_cache_remote,
     /// Of those that left the CPU's caches: instruction fetches.
     instruction_misses,
     /// Stores to a line that other caches held, which had to be told.
@@ -94,6 +96,10 @@ counters! {
     tlb_misses,
     /// Pages of programs touched for the first time.
     page_faults,
+    /// Pages that this CPU moved to another node.
+    page_moves,
+    /// Picoseconds spent in the kernel.
+    system_ps,
     /// Picoseconds beyond a first-level hit that references took.
     stall_ps,
     /// Of these, picoseconds of waiting for a busy bus or memory.
@@ -104,6 +110,11 @@ impl Counters {
     /// References that left the CPU's caches: what a monitor on the bus sees.
     pub fn misses(&self) -> u64 {
         self.memory_local + self.memory_remote + self.cache_to_cache
+    }
+
+    /// Of the [`misses`](Self::misses), those that another node served.
+    pub fn remote_misses(&self) -> u64 {
+        self.memory_remote + self.cache_to_cache_remote
     }
 }
 

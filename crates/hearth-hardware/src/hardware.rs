@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::channel::Channel;
 use crate::coherence::{Caches, Served};
 use crate::counters::add;
+use crate::misses::{Kinds, Miss, MissKind, MissLog};
 use crate::pages::Pages;
 use crate::port::{Port, PortShape};
 use crate::tlb::Tlb;
@@ -20,6 +21,9 @@ pub struct Unsupported {
     reason: String,
 }
 
+/// The kernel copies pages in words of this size.
+const WORD_BYTES: usize = 8;
+
 /// Everything that the CPUs of a machine share, and their private caches.
 pub struct Hardware {
     ports: Vec<Rc<Port>>,
@@ -31,6 +35,9 @@ pub struct Hardware {
     node_of_cpu: Vec<usize>,
     line_shift: u32,
     page_line_shift: u32,
+    /// Which misses the kernel is told of.
+    told: Kinds,
+    log: Option<MissLog>,
 }
 
 /// Picoseconds by who serves a reference.
@@ -50,6 +57,20 @@ struct Costs {
 pub struct Touched {
     /// The page was touched for the first time: the kernel has work to do.
     pub page_fault: bool,
+    /// A miss of a program's load or store that the kernel wants to be told of
+    /// ([`Hardware::tell_misses`]), by the page that it was to.
+    pub missed: Option<Missed>,
+}
+
+/// What missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// Number of the page: address over page size.
+    pub page: u32,
+    /// The node that holds it.
+    pub home: usize,
+    /// The misses.
+    pub kinds: Kinds,
 }
 
 fn first_level(machine: &Machine, kind: Holds) -> Option<&hearth_machine::Cache> {
@@ -116,6 +137,8 @@ impl Hardware {
             node_of_cpu: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
             line_shift: machine.line_bytes.trailing_zeros(),
             page_line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
+            told: Kinds::NONE,
+            log: None,
         })
     }
 
@@ -133,26 +156,108 @@ impl Hardware {
     #[inline]
     pub fn reference(&mut self, cpu: usize, address: Address, access: Access, mode: Mode) -> Touched {
         let port = Rc::clone(&self.ports[cpu]);
-        let (line, page_fault) = self.translate(&port, address, mode);
+        let (line, refilled, page_fault) = self.translate(&port, address, mode);
         if access == Access::Fetch {
             let served = self.caches.fetch(&port, line);
             self.charge(&port, line, served, 0);
             add(&port.counting.fetches, 1);
-        } else {
-            let write = access == Access::Write;
-            let served = self.caches.data(&port, line, write);
-            self.charge(&port, line, served, self.cost.l1);
-            add(if write { &port.counting.writes } else { &port.counting.reads }, 1);
+            return Touched { page_fault, missed: None };
         }
-        Touched { page_fault }
+        let write = access == Access::Write;
+        let served = self.caches.data(&port, line, write);
+        self.charge(&port, line, served, self.cost.l1);
+        add(if write { &port.counting.writes } else { &port.counting.reads }, 1);
+        let left = matches!(served, Served::Memory { .. } | Served::Cache { .. });
+        let missed = match mode {
+            Mode::User if refilled || left => self.note_miss(&port, line, address, refilled, left),
+            _ => None,
+        };
+        Touched { page_fault, missed }
     }
 
-    /// The physical line of an address, and whether its page had to be given memory.
+    /// A program's load or store missed the TLB, or the caches.
+    fn note_miss(
+        &mut self,
+        port: &Port,
+        line: u32,
+        address: Address,
+        refilled: bool,
+        left: bool,
+    ) -> Option<Missed> {
+        let page = self.pages.page_of(address);
+        if let Some(log) = &mut self.log {
+            let kinds = [(refilled, MissKind::Tlb), (left, MissKind::Cache)];
+            for (_, kind) in kinds.into_iter().filter(|(happened, _)| *happened) {
+                log.push(Miss { at_ns: port.now_ps() / 1000, cpu: port.index(), page, kind });
+            }
+        }
+        let kinds = Kinds { tlb: refilled && self.told.tlb, cache: left && self.told.cache };
+        let home = self.pages.node_of_frame(line >> self.page_line_shift);
+        (kinds != Kinds::NONE).then_some(Missed { page, home, kinds })
+    }
+
+    /// From now on [`Touched`] says which loads and stores of programs missed.
+    pub fn tell_misses(&mut self, kinds: Kinds) {
+        self.told = kinds;
+    }
+
+    /// From now on keeps a log of the misses of programs' loads and stores.
+    pub fn log_misses(&mut self) {
+        self.log = Some(MissLog::default());
+    }
+
+    /// The log so far, in order of time.
+    pub fn take_miss_log(&mut self) -> Option<MissLog> {
+        self.log.take().map(MissLog::sorted)
+    }
+
+    /// A CPU moves a page to another node: copies it, word by word through its caches, and takes the old
+    /// copy out of all caches and TLBs. `false`: the node has no room, and nothing has happened.
+    pub fn move_page(&mut self, cpu: usize, page: u32, node: usize) -> bool {
+        let Some(frame) = self.pages.frame(page) else { return false };
+        if !self.pages.has_room(node) {
+            return false;
+        }
+        let port = Rc::clone(&self.ports[cpu]);
+        let begin_ps = port.now_ps();
+        let address = u64::from(page) << (self.line_shift + self.page_line_shift);
+        self.copy_words(cpu, address, Access::Read);
+        let first = frame << self.page_line_shift;
+        (first..first + (1 << self.page_line_shift)).for_each(|line| self.caches.drop_line(line));
+        self.tlbs.iter_mut().for_each(|tlb| tlb.remove(page));
+        self.ports.iter().for_each(|port| port.forget(page));
+        self.pages.rehome(frame, node);
+        self.copy_words(cpu, address, Access::Write);
+        add(&port.counting.page_moves, 1);
+        port.spent_in_kernel(begin_ps);
+        true
+    }
+
+    fn copy_words(&mut self, cpu: usize, page: Address, access: Access) {
+        for word in (page..page + self.page_bytes()).step_by(WORD_BYTES) {
+            let _ = self.reference(cpu, word, access, Mode::Kernel);
+        }
+    }
+
+    /// The node that holds a page, if it has been touched.
+    pub fn home(&self, page: u32) -> Option<usize> {
+        self.pages.frame(page).map(|frame| self.pages.node_of_frame(frame))
+    }
+
+    /// How many pages of programs' memory each node holds that the task `task` touched first; empty if
+    /// there are none. The number is that of [`Port::set_task`].
+    pub fn resident(&self, task: u16) -> &[u32] {
+        self.pages.resident(task)
+    }
+
+    /// The physical line of an address, whether the TLB had to be refilled for it, and whether its page
+    /// had to be given memory.
     #[inline]
-    fn translate(&mut self, port: &Port, address: Address, mode: Mode) -> (u32, bool) {
+    fn translate(&mut self, port: &Port, address: Address, mode: Mode) -> (u32, bool, bool) {
         let cpu = port.index();
         let page = self.pages.page_of(address);
-        if mode == Mode::User && !self.tlbs[cpu].holds(page) {
+        let refill = mode == Mode::User && !self.tlbs[cpu].holds(page);
+        if refill {
             self.refill_tlb(port, page);
         }
         let (frame, fault) = match self.pages.frame(page) {
@@ -163,12 +268,13 @@ impl Hardware {
             port.remember(page, frame);
         }
         let line_in_page = (address >> self.line_shift) as u32 & ((1 << self.page_line_shift) - 1);
-        (frame << self.page_line_shift | line_in_page, fault)
+        (frame << self.page_line_shift | line_in_page, refill, fault)
     }
 
     #[cold]
     fn map(&mut self, port: &Port, page: u32, mode: Mode) -> u32 {
-        let frame = self.pages.map(page, self.node_of_cpu[port.index()]);
+        let owner = if mode == Mode::User { port.task() } else { 0 };
+        let frame = self.pages.map(page, self.node_of_cpu[port.index()], owner);
         self.caches.grow(self.pages.frames() << self.page_line_shift);
         add(&port.counting.page_faults, u64::from(mode == Mode::User));
         frame
@@ -227,6 +333,8 @@ impl Hardware {
             None => &counting.memory_remote,
         };
         add(count, 1);
+        let far = supplier.is_some_and(|cpu| self.node_of_cpu[cpu] != here);
+        add(&counting.cache_to_cache_remote, u64::from(far));
         add(&counting.queue_ps, queue_ps);
         ps + queue_ps
     }

@@ -14,11 +14,13 @@ mod channel;
 mod coherence;
 mod counters;
 mod hardware;
+mod misses;
 mod pages;
 mod port;
 mod tlb;
 
 pub use address::{Access, Address, Mode, Placement, Segment};
 pub use counters::{Cause, Counters};
-pub use hardware::{Hardware, Touched, Unsupported};
+pub use hardware::{Hardware, Missed, Touched, Unsupported};
+pub use misses::{Kinds, Miss, MissKind, MissLog};
 pub use port::Port;

@@ -24,6 +24,10 @@ pub(crate) struct Pages {
     pages: usize,
     /// Node by frame.
     nodes: Vec<u8>,
+    /// By frame: for whom the page was given memory, 0 for the kernel.
+    owners: Vec<u16>,
+    /// By owner: pages on each node.
+    resident: Vec<Vec<u32>>,
     /// Where pages of each segment go: (first page, placement), in order of address.
     segments: Vec<(u32, Placement)>,
     random: Pcg32,
@@ -38,6 +42,8 @@ impl Pages {
             page_shift: machine.page_bytes.trailing_zeros(),
             frames: Vec::new(),
             nodes: Vec::new(),
+            owners: Vec::new(),
+            resident: Vec::new(),
             segments: Vec::new(),
             pages: 0,
             random: Pcg32::seed_from_u64(seed),
@@ -66,6 +72,7 @@ impl Pages {
         }
         self.frames.extend(block.iter().map(|frame| frame | UNTOUCHED));
         self.nodes.resize(self.frames.len(), 0);
+        self.owners.resize(self.frames.len(), 0);
     }
 
     #[inline(always)]
@@ -90,8 +97,8 @@ impl Pages {
         self.nodes.len()
     }
 
-    /// Gives a page its memory.
-    pub(crate) fn map(&mut self, page: u32, toucher_node: usize) -> u32 {
+    /// Gives a page its memory, for `owner`.
+    pub(crate) fn map(&mut self, page: u32, toucher_node: usize, owner: u16) -> u32 {
         let index = self.segments.partition_point(|(first, _)| *first <= page) - 1;
         let wanted = match self.segments[index].1 {
             Placement::FirstTouch => toucher_node,
@@ -106,14 +113,41 @@ impl Pages {
         let frame = self.frames[page as usize] & !UNTOUCHED;
         self.frames[page as usize] = frame;
         self.nodes[frame as usize] = node as u8;
+        self.owners[frame as usize] = owner;
+        let nodes = self.memory_bytes.len();
+        if self.resident.len() <= usize::from(owner) {
+            self.resident.resize(usize::from(owner) + 1, vec![0; nodes]);
+        }
+        self.resident[usize::from(owner)][node] += 1;
         frame
+    }
+
+    /// Whether a node can take one more page.
+    pub(crate) fn has_room(&self, node: usize) -> bool {
+        self.used_bytes[node] + (1 << self.page_shift) <= self.memory_bytes[node]
+    }
+
+    /// Moves a frame to another node. Its number, and with it where its lines lie in the
+    /// caches, stays: the node has a frame of that colour.
+    pub(crate) fn rehome(&mut self, frame: u32, node: usize) {
+        let from = self.node_of_frame(frame);
+        let bytes = 1 << self.page_shift;
+        self.used_bytes[from] -= bytes;
+        self.used_bytes[node] += bytes;
+        let resident = &mut self.resident[usize::from(self.owners[frame as usize])];
+        resident[from] -= 1;
+        resident[node] += 1;
+        self.nodes[frame as usize] = node as u8;
+    }
+
+    /// How many pages of an owner each node holds; empty if it has none.
+    pub(crate) fn resident(&self, owner: u16) -> &[u32] {
+        self.resident.get(usize::from(owner)).map_or(&[], Vec::as_slice)
     }
 
     /// The wanted node, or the next one with room; a machine that is full overcommits the wanted one.
     fn node_with_room(&self, wanted: usize) -> usize {
         let nodes = self.memory_bytes.len();
-        let has_room =
-            |node: &usize| self.used_bytes[*node] + (1 << self.page_shift) <= self.memory_bytes[*node];
-        (0..nodes).map(|step| (wanted + step) % nodes).find(has_room).unwrap_or(wanted)
+        (0..nodes).map(|step| (wanted + step) % nodes).find(|&node| self.has_room(node)).unwrap_or(wanted)
     }
 }

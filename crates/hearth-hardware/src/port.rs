@@ -128,6 +128,11 @@ impl Port {
         self.now_ps.set(self.now_ps.get() + ps);
     }
 
+    /// The time since `begin_ps` was spent in the kernel.
+    pub fn spent_in_kernel(&self, begin_ps: u64) {
+        add(&self.counting.system_ps, self.now_ps() - begin_ps);
+    }
+
     /// Who runs here now, for the causes of misses; `moved`: it ran on another CPU before.
     pub fn set_task(&self, task: u16, moved: bool) {
         self.task.set(task);

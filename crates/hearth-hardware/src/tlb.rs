@@ -19,6 +19,17 @@ impl Tlb {
         self.present.get(page as usize).copied().unwrap_or(false)
     }
 
+    /// Takes a page out, if it is there: it has gone elsewhere. Its entry stays unused until its turn.
+    pub(crate) fn remove(&mut self, page: u32) {
+        if !self.holds(page) {
+            return;
+        }
+        self.present[page as usize] = false;
+        if let Some(entry) = self.entries.iter_mut().find(|entry| **entry == page) {
+            *entry = u32::MAX;
+        }
+    }
+
     /// Puts in a page that is absent; returns the page that had to leave.
     pub(crate) fn insert(&mut self, page: u32) -> Option<u32> {
         if self.present.len() <= page as usize {
@@ -49,5 +60,17 @@ mod tests {
         assert_eq!(tlb.insert(9), None);
         assert_eq!(tlb.insert(8), Some(7));
         assert!(tlb.holds(9) && tlb.holds(8) && !tlb.holds(7));
+    }
+
+    #[test]
+    fn a_page_that_was_taken_out_is_absent_and_may_come_back() {
+        let mut tlb = Tlb::new(2);
+        tlb.insert(7);
+        tlb.insert(9);
+        tlb.remove(7);
+        tlb.remove(3);
+        assert!(!tlb.holds(7) && tlb.holds(9));
+        assert_eq!(tlb.insert(7), None, "the entry of the page itself is the oldest, and is unused");
+        assert_eq!(tlb.insert(8), Some(9));
     }
 }

@@ -37,7 +37,7 @@ impl Machine {
         caches::check(self)?;
         self.memory.check(self.nodes.len(), self.caches.iter().map(|cache| cache.latency_cycles).max())?;
         self.tlb.check()?;
-        self.kernel.check(self.cpus())
+        self.kernel.check(self.cpus(), self.nodes.len())
     }
 
     fn check_nodes(&self) -> Result<(), Fault> {
@@ -113,7 +113,7 @@ impl Tlb {
 }
 
 impl Kernel {
-    fn check(&self, cpus: usize) -> Result<(), Fault> {
+    fn check(&self, cpus: usize, nodes: usize) -> Result<(), Fault> {
         within("kernel.tick", self.tick_ns, 10_000, 1_000_000_000, Nanoseconds)?;
         if self.io_interrupt_cpu >= cpus {
             let what = format!("there is no CPU {} among {cpus}", self.io_interrupt_cpu);
@@ -124,12 +124,21 @@ impl Kernel {
         within("kernel.io.parallel", self.io_parallel, 1, 1 << 16, |requests| {
             format!("{requests} requests")
         })?;
+        if let Some(node) = self.io_node.filter(|&node| node >= nodes) {
+            let what = format!("there is no node {node} among {nodes}");
+            return fault("kernel.io.node", what, format!("write a node from 0 to {}", nodes - 1));
+        }
+        if nodes == 1 && self.page_move != Path::default() {
+            let what = "with one node no page ever moves";
+            return fault("kernel.page_move", what, "remove `page_move`, or add a [[node]]");
+        }
         self.switch.check("switch")?;
         self.tick.check("timer")?;
         self.system_call.check("system_call")?;
         self.interrupt.check("interrupt")?;
         self.page_fault.check("page_fault")?;
-        self.fork.check("fork")
+        self.fork.check("fork")?;
+        self.page_move.check("page_move")
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Kernel {
     pub io_bytes_per_s: u64,
     /// Requests that the disks serve at the same time.
     pub io_parallel: usize,
+    /// The node whose CPUs alone can start a request, where the devices hang on one node; `None`: any.
+    pub io_node: Option<usize>,
     /// A switch from one task to another (and each look at the run queue).
     pub switch: Path,
     /// A timer interrupt.
@@ -137,6 +139,8 @@ pub struct Kernel {
     pub page_fault: Path,
     /// Creation of a task, and its end.
     pub fork: Path,
+    /// A page moves to another node; copying it comes on top.
+    pub page_move: Path,
 }
 
 /// A path through the kernel.

@@ -80,6 +80,8 @@ struct KernelText {
     interrupt: PathText,
     page_fault: PathText,
     fork: PathText,
+    /// Machines of several nodes only.
+    page_move: Option<PathText>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -88,6 +90,7 @@ struct IoText {
     request: Nanoseconds,
     rate: BytesPerSecond,
     parallel: usize,
+    node: Option<usize>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -214,12 +217,14 @@ impl KernelText {
             io_request_ns: self.io.request.0,
             io_bytes_per_s: self.io.rate.0,
             io_parallel: self.io.parallel,
+            io_node: self.io.node,
             switch: self.switch.into_path("switch")?,
             tick: self.timer.into_path("timer")?,
             system_call: self.system_call.into_path("system_call")?,
             interrupt: self.interrupt.into_path("interrupt")?,
             page_fault: self.page_fault.into_path("page_fault")?,
             fork: self.fork.into_path("fork")?,
+            page_move: self.page_move.map_or(Ok(Path::default()), |path| path.into_path("page_move"))?,
         })
     }
 }
@@ -306,6 +311,7 @@ impl From<&Kernel> for KernelText {
                 request: Nanoseconds(kernel.io_request_ns),
                 rate: BytesPerSecond(kernel.io_bytes_per_s),
                 parallel: kernel.io_parallel,
+                node: kernel.io_node,
             },
             switch: kernel.switch.into(),
             timer: kernel.tick.into(),
@@ -313,6 +319,7 @@ impl From<&Kernel> for KernelText {
             interrupt: kernel.interrupt.into(),
             page_fault: kernel.page_fault.into(),
             fork: kernel.fork.into(),
+            page_move: (kernel.page_move != Path::default()).then(|| kernel.page_move.into()),
         }
     }
 }

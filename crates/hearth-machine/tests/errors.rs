@@ -116,6 +116,8 @@ fn latencies_grow_outwards_and_kernel_values_are_within_bounds() {
         ("sgi-4d340", "tick = \"10 ms\"", "tick = \"0 ms\""),
         ("sgi-4d340", "io_interrupt_cpu = 0", "io_interrupt_cpu = 4"),
         ("sgi-4d340", "parallel = 2", "parallel = 0"),
+        ("sgi-4d340", "parallel = 2", "parallel = 2, node = 1"),
+        ("sgi-4d340", "[kernel]", "[kernel]\npage_move = { cycles = 1 }"),
         ("sgi-4d340", "\"4 KiB\", shared", "\"4 GiB\", shared"),
         ("sgi-4d340", "name = \"sgi-4d340\"", "name = \"../sgi\""),
     ]));

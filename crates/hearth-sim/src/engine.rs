@@ -8,7 +8,7 @@
 use crate::kernel::{Entry, Flush, Kernel, State};
 use crate::measure::RunResult;
 use crate::memory::Memory;
-use crate::program::{Application, End, Request, Resume, TaskId};
+use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_hardware::{Hardware, Unsupported};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
@@ -33,6 +33,8 @@ pub struct Options {
     /// Whether to check after every step that no task is lost or run twice and no CPU idles beside
     /// work. Slow: for tests.
     pub audit: bool,
+    /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
+    pub record_misses: bool,
     /// Time between two samples of CPU time.
     pub sample_ns: u64,
     /// Give up after this much simulated time.
@@ -47,6 +49,7 @@ impl Default for Options {
             flush: Flush::Never,
             timeline: false,
             audit: false,
+            record_misses: false,
             sample_ns: 200_000_000,
             time_limit_ns: 3_600_000_000_000,
         }
@@ -103,6 +106,8 @@ enum Event {
         cpu: usize,
         task: TaskId,
     },
+    /// An application starts, by its place among those that come later.
+    Start(usize),
     Sample,
     Watchdog,
 }
@@ -117,9 +122,16 @@ pub struct Simulation {
     time_limit_ps: u64,
     io: Io,
     alive: usize,
+    /// Applications that start later: their number, and their tasks until then.
+    coming: Vec<(usize, Vec<(String, Body)>)>,
     /// Whether to audit, and then whether tasks are attached.
     audit: Option<bool>,
     stop: Option<&'static AtomicBool>,
+}
+
+/// The CPUs of a node, as bits.
+fn node_cpus(machine: &Machine, node: usize) -> u64 {
+    (0..machine.cpus()).filter(|&cpu| machine.node_of(cpu) == node).fold(0, |bits, cpu| bits | 1 << cpu)
 }
 
 /// The disks: requests queue for the one that is free first.
@@ -127,6 +139,8 @@ struct Io {
     request_ps: u64,
     ps_per_byte: u64,
     cpu: usize,
+    /// CPUs that can start a request, as bits.
+    starters: u64,
     free_ps: Vec<u64>,
 }
 
@@ -149,6 +163,9 @@ impl Simulation {
         let hardware = Rc::new(RefCell::new(Hardware::new(machine, options.seed)?));
         let mut kernel = Kernel::new(machine, policy, &hardware)?;
         kernel.flush = options.flush;
+        if options.record_misses {
+            hardware.borrow_mut().log_misses();
+        }
         if options.timeline {
             kernel.account.keep_timeline();
         }
@@ -156,6 +173,7 @@ impl Simulation {
             request_ps: machine.kernel.io_request_ns * 1000,
             ps_per_byte: 1_000_000_000_000 / machine.kernel.io_bytes_per_s.max(1),
             cpu: machine.kernel.io_interrupt_cpu,
+            starters: machine.kernel.io_node.map_or(kernel.all_cpus(), |node| node_cpus(machine, node)),
             free_ps: vec![0; machine.kernel.io_parallel.max(1)],
         };
         Ok(Self {
@@ -167,6 +185,7 @@ impl Simulation {
             time_limit_ps: options.time_limit_ns.saturating_mul(1000),
             io,
             alive: 0,
+            coming: Vec::new(),
             audit: options.audit.then_some(policy.attached),
             stop: None,
         })
@@ -182,15 +201,25 @@ impl Simulation {
         self.stop = Some(flag);
     }
 
-    /// Adds a program; its tasks start when the machine runs.
+    /// Adds a program; its tasks start when the machine does.
     pub fn add(&mut self, application: Application) {
-        let index = self.kernel.account.application(&application.name);
+        self.add_at(application, 0);
+    }
+
+    /// Adds a program that starts later. Its execution time is counted from there.
+    pub fn add_at(&mut self, application: Application, start_ns: u64) {
+        let index = self.kernel.account.application(&application.name, start_ns * 1000);
+        if start_ns > 0 {
+            self.post(start_ns * 1000, Event::Start(self.coming.len()));
+            self.coming.push((index, application.tasks));
+            return;
+        }
         for (name, body) in application.tasks {
             self.create(0, index, &name, body);
         }
     }
 
-    fn create(&mut self, cpu: usize, application: usize, name: &str, body: crate::program::Body) -> TaskId {
+    fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
         self.alive += 1;
         self.kernel.create(cpu, application, name, body)
     }
@@ -210,12 +239,10 @@ impl Simulation {
         let watchdog_ps = self.kernel.scheduler.timeout_ns() * 500;
         self.post(watchdog_ps, Event::Watchdog);
         (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
-        while self.alive > 0 {
+        while self.alive > 0 || self.coming.iter().any(|(_, tasks)| !tasks.is_empty()) {
             self.step(watchdog_ps)?;
         }
-        let ports: Vec<_> = (0..self.kernel.cpus.len()).map(|cpu| Rc::clone(self.kernel.port(cpu))).collect();
-        let dispatches = self.kernel.scheduler.stats();
-        Ok(self.kernel.account.finish(&ports, dispatches))
+        Ok(self.kernel.finish())
     }
 
     /// The CPU furthest behind, its time, and the time of the next one.
@@ -275,6 +302,9 @@ impl Simulation {
         port.set_limit_ps(tick_ps.min(horizon_ps.saturating_add(self.window_ps)));
         let Some(current) = kernel.cpus[cpu].current else { return };
         let task = &mut kernel.tasks[current];
+        if let Some(bytes) = task.pending_io.take() {
+            return self.start_io(cpu, current, bytes);
+        }
         let resume = Resume { port, value: task.answer };
         match task.resume(resume) {
             Some(request) => self.serve(cpu, current, request),
@@ -293,6 +323,7 @@ impl Simulation {
         match request {
             Request::Due | Request::Synchronize => return,
             Request::PageFault(address) => return self.kernel.page_fault(cpu, address),
+            Request::Missed(missed) => return self.kernel.missed(cpu, missed),
             _ => self.kernel.charge(cpu, Entry::SystemCall),
         }
         let now_ps = self.kernel.port(cpu).now_ps();
@@ -304,10 +335,10 @@ impl Simulation {
                 self.post(now_ps + ns * 1000, Event::Wake { cpu, task });
                 self.block(cpu, task);
             }
+            Request::Io { bytes } if self.io.starters >> cpu & 1 == 1 => self.start_io(cpu, task, bytes),
             Request::Io { bytes } => {
-                let done_ps = self.io.serve(now_ps, bytes);
-                self.post(done_ps, Event::Wake { cpu: self.io.cpu, task });
-                self.block(cpu, task);
+                self.kernel.tasks[task].pending_io = Some(bytes);
+                self.kernel.migrate_current(cpu, self.io.starters);
             }
             Request::Fork { name, body } => {
                 self.kernel.charge(cpu, Entry::Fork);
@@ -318,6 +349,14 @@ impl Simulation {
             }
             _ => {}
         }
+    }
+
+    /// The task on a CPU that can starts a request to the disk, and blocks until it is served.
+    fn start_io(&mut self, cpu: usize, task: TaskId, bytes: u64) {
+        self.kernel.tasks[task].sched.allow(self.kernel.all_cpus());
+        let done_ps = self.io.serve(self.kernel.port(cpu).now_ps(), bytes);
+        self.post(done_ps, Event::Wake { cpu: self.io.cpu, task });
+        self.block(cpu, task);
     }
 
     fn block(&mut self, cpu: usize, task: TaskId) {
@@ -333,8 +372,18 @@ impl Simulation {
                 self.kernel.interrupt(cpu, at_ps);
                 self.kernel.wake(task, cpu, End::Interrupt);
             }
+            Event::Start(coming) => {
+                let cpu = self.io.cpu;
+                self.kernel.interrupt(cpu, at_ps);
+                let (application, tasks) = &mut self.coming[coming];
+                let (application, tasks) = (*application, std::mem::take(tasks));
+                for (name, body) in tasks {
+                    let task = self.create(cpu, application, &name, body);
+                    self.kernel.wake(task, cpu, End::SystemCall);
+                }
+            }
             Event::Sample => {
-                self.kernel.account.sample(at_ps);
+                self.kernel.sample(at_ps);
                 self.post(at_ps + self.sample_ps, Event::Sample);
                 self.look_around(at_ps, idle)?;
             }
@@ -356,7 +405,8 @@ impl Simulation {
         if now_ps > self.time_limit_ps {
             return Err(SimError::TimeLimit(self.time_limit_ps / 1_000_000_000_000));
         }
-        let pending = self.events.iter().any(|Reverse((_, _, event))| matches!(event, Event::Wake { .. }));
+        let leads_on = |event: &Event| matches!(event, Event::Wake { .. } | Event::Start(_));
+        let pending = self.events.iter().any(|Reverse((_, _, event))| leads_on(event));
         let stuck = |task: &&crate::kernel::Task| task.state == State::Blocked;
         if idle && !pending && !self.kernel.tasks.iter().any(|task| task.state == State::Waiting) {
             let names: Vec<String> =

@@ -7,7 +7,7 @@
 
 use crate::native::DispatchStats;
 use crate::program::{End, TaskId};
-use hearth_hardware::Counters;
+use hearth_hardware::{Counters, MissLog};
 use serde::Serialize;
 
 /// Intervals shorter than this are left out of distributions, as the paper does.
@@ -210,8 +210,12 @@ impl Tally {
 pub struct ApplicationResult {
     /// Name, unique within the run.
     pub name: String,
-    /// When its last task ended: its execution time, as all start at 0.
+    /// When it started.
+    pub start_ns: u64,
+    /// From then until its last task ended.
     pub execution_ns: u64,
+    /// When a task of it began to run on another node than the one that ran there last.
+    pub node_switches_ns: Vec<u64>,
     /// What was counted for its tasks.
     pub tally: Tally,
 }
@@ -223,6 +227,17 @@ pub struct Sample {
     pub at_ns: u64,
     /// CPU time so far, by application.
     pub cpu_ns: Vec<u64>,
+    /// Where its memory is, by application.
+    pub pages: Vec<PagesAt>,
+}
+
+/// Where an application's memory is at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PagesAt {
+    /// Pages on the node where the application last ran.
+    pub local: u32,
+    /// Pages that it has touched.
+    pub all: u32,
 }
 
 /// A task on a CPU: an effective time slice with the idle time around it left out.
@@ -270,6 +285,9 @@ pub struct RunResult {
     pub tasks: Vec<TaskInfo>,
     /// What ran where; empty unless asked for.
     pub timeline: Vec<Stretch>,
+    /// Misses of programs' loads and stores; if asked for.
+    #[serde(skip)]
+    pub misses: Option<MissLog>,
     /// References simulated, for speed figures.
     pub references: u64,
 }

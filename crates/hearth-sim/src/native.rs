@@ -24,7 +24,7 @@ const MAX_CPUS: usize = 512;
 /// `struct cpumask`.
 #[repr(C)]
 pub(crate) struct CpuMask {
-    pub(crate) bits: u64,
+    pub(crate) bits: Cell<u64>,
 }
 
 /// `struct task_struct`, as far as the scheduler may look.
@@ -34,7 +34,7 @@ pub(crate) struct TaskStruct {
     pub(crate) tgid: i32,
     pub(crate) cpu: Cell<u32>,
     pub(crate) on_cpu: Cell<i32>,
-    pub(crate) nr_cpus_allowed: u32,
+    pub(crate) nr_cpus_allowed: Cell<u32>,
     cpus_ptr: *const CpuMask,
     pub(crate) flags: Cell<u32>,
     pub(crate) weight: Cell<u32>,
@@ -56,7 +56,7 @@ impl TaskStruct {
             tgid: pid,
             cpu: Cell::new(cpu as u32),
             on_cpu: Cell::new(0),
-            nr_cpus_allowed: allowed.count_ones(),
+            nr_cpus_allowed: Cell::new(allowed.count_ones()),
             // SAFETY: only the address of a field is computed; the allocation outlives the pointer, which
             // is a field of the same allocation.
             cpus_ptr: unsafe { &raw const (*this.as_ptr()).allowed },
@@ -66,7 +66,7 @@ impl TaskStruct {
             dsq_vtime: Cell::new(0),
             sum_exec_ns: Cell::new(0),
             comm,
-            allowed: CpuMask { bits: allowed },
+            allowed: CpuMask { bits: Cell::new(allowed) },
         })
     }
 
@@ -77,7 +77,13 @@ impl TaskStruct {
 
     /// CPUs that the task may run on, as bits.
     pub(crate) fn allowed(&self) -> u64 {
-        self.allowed.bits
+        self.allowed.bits.get()
+    }
+
+    /// `set_cpus_allowed_ptr`, of a task that is in no queue.
+    pub(crate) fn allow(&self, cpus: u64) {
+        self.allowed.bits.set(cpus);
+        self.nr_cpus_allowed.set(cpus.count_ones());
     }
 }
 
@@ -224,7 +230,7 @@ extern "C" fn test_and_clear_cpu_idle(scx: &Scx, cpu: i32) -> bool {
     scx.test_and_clear_idle(cpu)
 }
 extern "C" fn pick_idle_cpu(scx: &Scx, allowed: &CpuMask, _flags: u64) -> i32 {
-    scx.pick_idle(allowed.bits)
+    scx.pick_idle(allowed.bits.get())
 }
 extern "C" fn select_cpu_dfl(scx: &Scx, p: &TaskStruct, prev: i32, _flags: u64, is_idle: &mut bool) -> i32 {
     let idle = scx.nearest_idle(p.allowed(), prev);

@@ -6,7 +6,7 @@
 
 use crate::memory::{Code, Memory};
 use corosensei::Yielder;
-use hearth_hardware::{Access, Address, Mode, Port};
+use hearth_hardware::{Access, Address, Missed, Mode, Port};
 use serde::Serialize;
 use std::rc::Rc;
 
@@ -63,6 +63,8 @@ pub(crate) enum Request {
         body: Body,
     },
     PageFault(Address),
+    /// A miss that the kernel wants to know of.
+    Missed(Missed),
 }
 
 /// What the kernel tells a program when it runs again.
@@ -184,6 +186,9 @@ impl<'a> Cpu<'a> {
         let touched = self.memory.hardware().borrow_mut().reference(cpu, address, access, Mode::User);
         if touched.page_fault {
             self.request(Request::PageFault(address));
+        }
+        if let Some(missed) = touched.missed {
+            self.request(Request::Missed(missed));
         }
     }
 

@@ -9,7 +9,7 @@ mod caches;
 mod cores;
 
 use super::{HostCpu, HostTopology};
-use crate::{Cache, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Tlb};
+use crate::{Cache, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Path, Tlb};
 use cores::Cores;
 
 /// A host as a machine.
@@ -50,6 +50,8 @@ impl HostTopology {
         let page_bytes = self.page_bytes.clamp(1 << 10, 2 << 20).next_power_of_two().max(line_bytes);
         let nodes = self.machine_nodes(&cores, page_bytes, &mut notes);
         let caches = caches::of(self, &cores, line_bytes, &mut notes);
+        let kernel = kernel_of_today()?;
+        let page_move = if nodes.len() > 1 { kernel.page_move } else { Path::default() };
         let machine = Machine {
             name: "this-host".to_owned(),
             description: self.describe(&cores),
@@ -60,7 +62,7 @@ impl HostTopology {
             nodes,
             caches,
             tlb: Tlb { entries: 1536, refill_cycles: 30 },
-            kernel: Kernel { io_interrupt_cpu: 0, ..kernel_of_today()? },
+            kernel: Kernel { io_interrupt_cpu: 0, page_move, ..kernel },
         };
         notes.push("latencies, bandwidth, TLB and kernel costs are typical ones, not this host's".to_owned());
         machine.check().map_err(MachineError::Host)?;

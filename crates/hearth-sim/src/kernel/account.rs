@@ -1,9 +1,9 @@
 //! Keeping account: dispatch intervals, effective time slices, moves and idle time.
 
-use crate::measure::{ApplicationResult, RunResult, Sample, Stretch, Tally, TaskInfo};
+use crate::measure::{ApplicationResult, PagesAt, RunResult, Sample, Stretch, Tally, TaskInfo};
 use crate::native::DispatchStats;
 use crate::program::{End, TaskId};
-use hearth_hardware::{Counters, Port};
+use hearth_hardware::{Counters, MissLog, Port};
 use hearth_machine::Machine;
 
 /// A CPU's clock and counts when an interval begins.
@@ -40,7 +40,10 @@ pub(crate) struct Account {
     running: Vec<Running>,
     tallies: Vec<Tally>,
     names: Vec<String>,
+    started_ps: Vec<u64>,
     ended_ps: Vec<u64>,
+    /// By application: the node where it last ran, and when it went to another one.
+    places: Vec<(Option<usize>, Vec<u64>)>,
     tasks: Vec<TaskInfo>,
     /// CPU time by task.
     cpu_ns: Vec<u64>,
@@ -57,6 +60,8 @@ impl Account {
             running: vec![Running::default(); cpus],
             tallies: Vec::new(),
             names: Vec::new(),
+            started_ps: Vec::new(),
+            places: Vec::new(),
             ended_ps: Vec::new(),
             tasks: Vec::new(),
             cpu_ns: Vec::new(),
@@ -71,10 +76,12 @@ impl Account {
         self.timeline = Some(Vec::new());
     }
 
-    pub(crate) fn application(&mut self, name: &str) -> usize {
+    pub(crate) fn application(&mut self, name: &str, start_ps: u64) -> usize {
         self.tallies.push(Tally::default());
         self.names.push(name.into());
-        self.ended_ps.push(0);
+        self.started_ps.push(start_ps);
+        self.ended_ps.push(start_ps);
+        self.places.push((None, Vec::new()));
         self.names.len() - 1
     }
 
@@ -120,6 +127,10 @@ impl Account {
         let (domain, node) = (self.domain_of[cpu], self.node_of[cpu]);
         let leaves_domain = moved_from.is_some_and(|from| self.domain_of[from] != domain);
         let leaves_node = moved_from.is_some_and(|from| self.node_of[from] != node);
+        let (place, switches) = &mut self.places[self.tasks[task].application];
+        if place.replace(node).is_some_and(|before| before != node) {
+            switches.push(begin.ps / 1000);
+        }
         let tally = self.tally(task);
         tally.cpu_moves += u64::from(moved_from.is_some());
         tally.domain_moves += u64::from(leaves_domain);
@@ -183,13 +194,27 @@ impl Account {
         self.ended_ps[application] = self.ended_ps[application].max(now_ps);
     }
 
-    /// Notes each application's CPU time so far; an interval under way counts when it ends.
-    pub(crate) fn sample(&mut self, now_ps: u64) {
+    /// Notes each application's CPU time so far (an interval under way counts when it ends), and how many
+    /// of its pages are where it runs. `resident`: pages of a task on each node.
+    pub(crate) fn sample<'a>(&mut self, now_ps: u64, resident: impl Fn(TaskId) -> &'a [u32]) {
         let cpu_ns = self.tallies.iter().map(|tally| tally.cpu_ns).collect();
-        self.samples.push(Sample { at_ns: now_ps / 1000, cpu_ns });
+        let mut pages = vec![PagesAt::default(); self.names.len()];
+        for (task, info) in self.tasks.iter().enumerate() {
+            let resident = resident(task);
+            let pages = &mut pages[info.application];
+            pages.all += resident.iter().sum::<u32>();
+            let local = self.places[info.application].0.and_then(|node| resident.get(node));
+            pages.local += local.copied().unwrap_or_default();
+        }
+        self.samples.push(Sample { at_ns: now_ps / 1000, cpu_ns, pages });
     }
 
-    pub(crate) fn finish(mut self, ports: &[std::rc::Rc<Port>], dispatches: Vec<DispatchStats>) -> RunResult {
+    pub(crate) fn finish(
+        mut self,
+        ports: &[std::rc::Rc<Port>],
+        dispatches: Vec<DispatchStats>,
+        misses: Option<MissLog>,
+    ) -> RunResult {
         (0..self.running.len()).for_each(|cpu| self.close_slice(cpu));
         let end_ps = self.ended_ps.iter().copied().max().unwrap_or_default();
         let idle_ps: u64 = self
@@ -202,10 +227,13 @@ impl Account {
             .tallies
             .into_iter()
             .zip(self.names)
-            .zip(&self.ended_ps)
-            .map(|((tally, name), &ended_ps)| ApplicationResult {
+            .zip(self.started_ps.iter().zip(&self.ended_ps))
+            .zip(self.places)
+            .map(|(((tally, name), (&started_ps, &ended_ps)), (_, node_switches_ns))| ApplicationResult {
                 name,
-                execution_ns: ended_ps / 1000,
+                start_ns: started_ps / 1000,
+                execution_ns: (ended_ps - started_ps) / 1000,
+                node_switches_ns,
                 tally,
             })
             .collect();
@@ -223,6 +251,7 @@ impl Account {
             samples: self.samples,
             tasks: self.tasks,
             timeline: self.timeline.unwrap_or_default(),
+            misses,
             references: counters.map(|counters| counters.reads + counters.writes + counters.fetches).sum(),
         }
     }

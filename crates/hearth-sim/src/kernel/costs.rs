@@ -13,16 +13,24 @@ pub(crate) enum Entry {
     Interrupt,
     PageFault,
     Fork,
+    PageMove,
 }
 
-const ENTRIES: [Entry; 6] =
-    [Entry::Switch, Entry::Tick, Entry::SystemCall, Entry::Interrupt, Entry::PageFault, Entry::Fork];
+const ENTRIES: [Entry; 7] = [
+    Entry::Switch,
+    Entry::Tick,
+    Entry::SystemCall,
+    Entry::Interrupt,
+    Entry::PageFault,
+    Entry::Fork,
+    Entry::PageMove,
+];
 /// A reference touches this much.
 const WORD_BYTES: u64 = 8;
 
 /// The kernel's memory and the price of its paths.
 pub(crate) struct Costs {
-    paths: [(Path, Address); 6],
+    paths: [(Path, Address); 7],
     shared: Address,
     cpus: Vec<Address>,
     task_bytes: u64,
@@ -40,6 +48,7 @@ impl Costs {
             Entry::Interrupt => kernel.interrupt,
             Entry::PageFault => kernel.page_fault,
             Entry::Fork => kernel.fork,
+            Entry::PageMove => kernel.page_move,
         };
         let text_bytes = ENTRIES.iter().map(|&entry| u64::from(path(entry).code_bytes)).sum();
         let mut text = memory.segment(text_bytes, Placement::FirstTouch).base;
@@ -71,6 +80,7 @@ impl Costs {
     /// A CPU goes through a path, on behalf of a task if there is one.
     pub(crate) fn charge(&self, hardware: &mut Hardware, port: &Port, entry: Entry, task: Option<Address>) {
         let (path, text) = self.paths[entry as usize];
+        let begin_ps = port.now_ps();
         let mut touch = |base: Address, bytes: u32, step: u64, access: Access| {
             for address in (base..base + u64::from(bytes)).step_by(step as usize) {
                 // Kernel memory is there from boot: a first touch costs nothing more.
@@ -84,13 +94,16 @@ impl Costs {
             touch(task, path.task_bytes, WORD_BYTES, Access::Write);
         }
         port.advance_ps(u64::from(path.cycles) * port.cycle_ps());
+        port.spent_in_kernel(begin_ps);
     }
 
     /// A page that was touched first is cleared: a store to each word.
     pub(crate) fn clear_page(&self, hardware: &mut Hardware, port: &Port, address: Address) {
+        let begin_ps = port.now_ps();
         let page = address & !(self.page_bytes - 1);
         for word in (page..page + self.page_bytes).step_by(WORD_BYTES as usize) {
             let _ = hardware.reference(port.index(), word, Access::Write, Mode::Kernel);
         }
+        port.spent_in_kernel(begin_ps);
     }
 }

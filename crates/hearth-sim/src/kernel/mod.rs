@@ -11,6 +11,7 @@ pub(crate) use account::{Account, Begin};
 pub(crate) use costs::{Costs, Entry};
 pub(crate) use task::{State, Task};
 
+use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::native::{Scheduler, TaskStruct};
 use crate::program::{Body, End, TaskId};
@@ -121,12 +122,13 @@ impl Kernel {
         self.costs.clear_page(&mut self.hardware.borrow_mut(), &self.ports[cpu], address);
     }
 
+    /// The task on this CPU missed in a way that was asked for.
+    pub(crate) fn missed(&mut self, _cpu: usize, _missed: hearth_hardware::Missed) {}
+
     /// Creates a task; it first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
         let id = self.tasks.len();
-        let cpus = self.cpus.len();
-        let allowed = if cpus == 64 { u64::MAX } else { (1 << cpus) - 1 };
-        let sched = TaskStruct::new(id as i32, cpu, allowed, name);
+        let sched = TaskStruct::new(id as i32, cpu, self.all_cpus(), name);
         self.scx.add_task(&sched);
         self.account.task(name, application);
         let kernel_data = self.costs.task_data(&self.memory);
@@ -137,6 +139,11 @@ impl Kernel {
             self.failure = Some(format!("ops.init_task() failed ({code}) for {name}[{id}]"));
         }
         id
+    }
+
+    /// All CPUs, as bits.
+    pub(crate) fn all_cpus(&self) -> u64 {
+        u64::MAX >> (u64::BITS as usize - self.cpus.len())
     }
 
     /// Makes a blocked task runnable (`try_to_wake_up`), on the CPU `waker`. If it is not blocked, its
@@ -165,13 +172,19 @@ impl Kernel {
             self.failure = Some(format!("ops.select_cpu() returned CPU {target}, which does not exist"));
             return;
         }
+        let allowed = sched.allowed();
+        // As `select_fallback_rq` does.
+        let target = if allowed >> target & 1 == 1 { target } else { allowed.trailing_zeros() as usize };
         sched.cpu.set(target as u32);
         sched.flags.set(sched.flags.get() | TASK_QUEUED);
         self.scheduler.runnable(&sched, ENQ_WAKEUP);
-        if self.scx.finish_direct(pid, target) {
-            self.reschedule(target, waker, why);
-        } else {
+        let direct = self.scx.finish_direct(pid, target);
+        if !direct {
             self.enqueue(task, target, waker, ENQ_WAKEUP);
+        }
+        // `wakeup_preempt`: any task goes before the idle one.
+        if direct || self.cpus[target].current.is_none() {
+            self.reschedule(target, waker, why);
         }
         self.serve_kicks(waker, why);
     }
@@ -270,6 +283,19 @@ impl Kernel {
         self.cpus[cpu].resched = Some(why);
     }
 
+    /// Notes how far the applications are.
+    pub(crate) fn sample(&mut self, now_ps: u64) {
+        let hardware = self.hardware.borrow();
+        self.account.sample(now_ps, |task| hardware.resident(owner(task)));
+    }
+
+    /// What was measured; the kernel is at its end.
+    pub(crate) fn finish(self) -> RunResult {
+        let dispatches = self.scheduler.stats();
+        let misses = self.hardware.borrow_mut().take_miss_log();
+        self.account.finish(&self.ports, dispatches, misses)
+    }
+
     /// A runnable task that has not run for the watchdog's time, if there is one.
     pub(crate) fn stalled(&self, now_ps: u64) -> Option<String> {
         let timeout_ns = self.scheduler.timeout_ns();
@@ -287,6 +313,7 @@ impl Kernel {
     /// What no kernel may do, if it has been done: lose a task, run it twice, or (unless tasks are
     /// attached) leave a CPU idle beside a task that may run there.
     pub(crate) fn audit(&self, attached: bool) -> Option<String> {
+        let idle = (0..self.cpus.len()).find(|&cpu| !self.is_active(cpu));
         let mut waiting = 0;
         for task in &self.tasks {
             let (name, pid) = (task.sched.name(), task.sched.pid);
@@ -301,15 +328,20 @@ impl Kernel {
                 let state = task.state;
                 return Some(format!("{name}[{pid}] is {state:?}, runs on {running} CPUs, queued: {queued}"));
             }
-            waiting += usize::from(task.state == State::Waiting);
+            let may_run = idle.is_some_and(|cpu| task.sched.allowed() >> cpu & 1 == 1);
+            waiting += usize::from(task.state == State::Waiting && may_run);
         }
         // A CPU that was idle and has been told to look is as good as running.
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
-        let idle = (0..self.cpus.len()).find(|&cpu| !self.is_active(cpu));
         idle.filter(|_| !attached && waiting > coming).map(|cpu| {
             format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
         })
     }
+}
+
+/// A task as the hardware knows it, which has 0 for the kernel.
+fn owner(task: TaskId) -> u16 {
+    task as u16 + 1
 }
 
 /// For each CPU, the CPUs of its cache domain and those of its node, as bits.

@@ -53,6 +53,15 @@ impl Kernel {
         self.serve_kicks(cpu, End::Interrupt);
     }
 
+    /// The current task may only run on `cpus` from now on, and goes to one of them. In the kernel the
+    /// migration thread takes it from the queue and puts it into another; here it blocks and is woken.
+    pub(crate) fn migrate_current(&mut self, cpu: usize, cpus: u64) {
+        let Some(task) = self.cpus[cpu].current else { return };
+        self.schedule(cpu, End::SystemCall, false);
+        self.tasks[task].sched.allow(cpus);
+        self.wake(task, cpu, End::SystemCall);
+    }
+
     /// The current task is not runnable any more: `stopping`.
     fn leave(&mut self, task: TaskId, cpu: usize) {
         let sched = Rc::clone(&self.tasks[task].sched);
@@ -119,7 +128,7 @@ impl Kernel {
         sched.cpu.set(cpu as u32);
         sched.on_cpu.set(1);
         self.ports[cpu]
-            .set_task(task as u16 + 1, self.account.interval_begins(cpu, task, from, waited_ps, begin));
+            .set_task(super::owner(task), self.account.interval_begins(cpu, task, from, waited_ps, begin));
         let kernel_cpu = &mut self.cpus[cpu];
         kernel_cpu.charged_ps = now_ps;
         if kernel_cpu.current.is_none() {

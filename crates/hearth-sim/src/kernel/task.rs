@@ -37,6 +37,8 @@ pub(crate) struct Task {
     pub(crate) last_cpu: Option<usize>,
     /// The answer to its last request.
     pub(crate) answer: usize,
+    /// Bytes of a request to the disk that it will start on a CPU that can.
+    pub(crate) pending_io: Option<u64>,
     program: Option<Coroutine<Resume, Request, ()>>,
 }
 
@@ -66,6 +68,7 @@ impl Task {
             waiting_since_ps: 0,
             last_cpu: None,
             answer: 0,
+            pending_io: None,
             program: Some(program),
         }
     }
