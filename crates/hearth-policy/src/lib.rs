@@ -13,6 +13,7 @@
 //! one quantum.
 
 mod check;
+pub mod pages;
 mod presets;
 mod text;
 
