@@ -3,9 +3,6 @@
 use rand_core::Rng;
 use rand_pcg::Pcg32;
 
-/// The grid of cells that the tunnel is divided into.
-pub const GRID: Grid = Grid { cells: [64, 32, 16], obstacle: [(24, 32), (11, 21), (0, 8)] };
-
 /// Speed of the stream: hypersonic, several times the thermal speed.
 const STREAM: f64 = 0.6;
 /// The most that each component of the thermal velocity can be.
@@ -13,10 +10,13 @@ const THERMAL: f64 = 0.3;
 /// Probability of a collision, for each particle in the cell and unit of relative speed.
 const COLLISION_RATE: f64 = 0.5;
 
-/// A box of cells with an obstacle in it.
+/// The cells that the tunnel is divided into, a box with an obstacle in it.
+#[derive(Debug)]
 pub struct Grid {
-    cells: [u32; 3],
-    obstacle: [(u32, u32); 3],
+    /// Cells along each axis.
+    pub cells: [u32; 3],
+    /// The obstacle's first cell and end along each axis.
+    pub obstacle: [(u32, u32); 3],
 }
 
 /// One particle of the gas, a molecule of two atoms: 80 bytes.
@@ -71,13 +71,14 @@ impl Grid {
 
 /// The gas, seen by one process: what happens by chance comes from its random numbers.
 pub struct Flow {
+    grid: &'static Grid,
     random: Pcg32,
 }
 
 impl Flow {
-    /// A flow with its random numbers.
-    pub fn new(random: Pcg32) -> Self {
-        Self { random }
+    /// A flow through a tunnel, with its random numbers.
+    pub fn new(grid: &'static Grid, random: Pcg32) -> Self {
+        Self { grid, random }
     }
 
     /// A number in [0, 1).
@@ -98,8 +99,8 @@ impl Flow {
     /// A particle of the stream anywhere in the tunnel.
     pub fn scattered(&mut self) -> Particle {
         loop {
-            let position = [0, 1, 2].map(|axis| self.unit() * f64::from(GRID.cells[axis]));
-            if let Some(cell) = GRID.cell_of(position) {
+            let position = [0, 1, 2].map(|axis| self.unit() * f64::from(self.grid.cells[axis]));
+            if let Some(cell) = self.grid.cell_of(position) {
                 return self.streaming(position, cell);
             }
         }
@@ -108,9 +109,9 @@ impl Flow {
     /// A particle that enters the tunnel.
     fn entering(&mut self) -> Particle {
         loop {
-            let mut position = [0, 1, 2].map(|axis| self.unit() * f64::from(GRID.cells[axis]));
+            let mut position = [0, 1, 2].map(|axis| self.unit() * f64::from(self.grid.cells[axis]));
             position[0] = self.unit() * STREAM;
-            if let Some(cell) = GRID.cell_of(position) {
+            if let Some(cell) = self.grid.cell_of(position) {
                 return self.streaming(position, cell);
             }
         }
@@ -122,19 +123,19 @@ impl Flow {
         let before = particle.energy();
         let mut to = particle.position;
         (0..3).for_each(|axis| to[axis] += particle.velocity[axis]);
-        if !(0.0..f64::from(GRID.cells[0])).contains(&to[0]) {
+        if !(0.0..f64::from(self.grid.cells[0])).contains(&to[0]) {
             *particle = self.entering();
             return particle.energy() - before;
         }
         for (axis, at) in to.iter_mut().enumerate().skip(1) {
-            let end = f64::from(GRID.cells[axis]);
+            let end = f64::from(self.grid.cells[axis]);
             if !(0.0..end).contains(at) {
                 *at = if *at < 0.0 { -*at } else { 2.0 * end - *at };
                 particle.velocity[axis] = -particle.velocity[axis];
                 particle.bounces += 1;
             }
         }
-        match GRID.cell_of(to) {
+        match self.grid.cell_of(to) {
             Some(cell) => (particle.position, particle.cell) = (to, cell as u32),
             None => {
                 particle.velocity = particle.velocity.map(|v| -v);
@@ -185,8 +186,10 @@ mod tests {
     use super::*;
     use rand_core::SeedableRng;
 
+    static GRID: Grid = Grid { cells: [64, 32, 16], obstacle: [(24, 32), (11, 21), (0, 8)] };
+
     fn flow() -> Flow {
-        Flow::new(Pcg32::seed_from_u64(4))
+        Flow::new(&GRID, Pcg32::seed_from_u64(4))
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Rarefied hypersonic flow past an obstacle in a wind tunnel, particle by particle.
 //!
-//! The direct-simulation Monte Carlo method, as in the SPLASH program: 50,000 particles in a grid of
-//! cells. In each step every particle moves (`flow.rs`), may collide with another one of its cell, and
-//! is counted into its cell's sums. Particles are dealt to four processes once and for all and lie in
+//! The direct-simulation Monte Carlo method, as in the SPLASH program: particles in a grid of cells.
+//! In each step every particle moves (`flow.rs`), may collide with another one of its cell, and is
+//! counted into its cell's sums. Particles are dealt to the processes once and for all and lie in
 //! memory in no order of space, so a process streams through its particles and finds their cells all
 //! over the shared grid: next to nothing is in the cache when it is needed. Processes meet at a
 //! barrier after each batch of particles.
@@ -10,7 +10,7 @@
 mod flow;
 
 use crate::{Built, Description, Kind, scaled};
-use flow::{Flow, GRID, Particle};
+use flow::{Flow, Grid, Particle};
 use hearth_hardware::{Address, Placement};
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::{Application, Cpu};
@@ -29,11 +29,47 @@ pub const DESCRIPTION: Description = Description {
     source: "Torrellas, Tucker, Gupta 1995, table I; McDonald and Baganoff, SPLASH",
 };
 
-const PARTICLES: usize = 50_000;
-const STEPS: usize = 15;
-const PROCESSES: usize = 4;
-/// Pieces in which a process writes its part of the field to disk after a step, and their size.
-const OUTPUT_PIECES: usize = 1;
+/// The sequential program.
+pub const DESCRIPTION_SERIAL: Description = Description {
+    name: "mp3d-serial",
+    description: "rarefied flow in a wind tunnel, 40,000 particles, 15 steps, 1 process",
+    kind: Kind::Real,
+    source: "Chandra, Devine, Verghese, Gupta, Rosenblum 1994, table 1; McDonald and Baganoff, SPLASH",
+};
+
+/// A size of the program.
+struct Input {
+    description: Description,
+    particles: usize,
+    grid: &'static Grid,
+    /// At scale 1.
+    steps: usize,
+    processes: usize,
+    /// Whether each process writes its part of the field to disk after a step.
+    writes: bool,
+}
+
+static PARALLEL: Input = Input {
+    description: DESCRIPTION,
+    particles: 50_000,
+    grid: &Grid { cells: [64, 32, 16], obstacle: [(24, 32), (11, 21), (0, 8)] },
+    steps: 15,
+    processes: 4,
+    writes: true,
+};
+
+/// The paper's size in memory, and its time. It speaks of 200 steps, which would leave 90 cycles for
+/// a particle's step, less than its misses take.
+static SERIAL: Input = Input {
+    description: DESCRIPTION_SERIAL,
+    particles: 40_000,
+    grid: &Grid { cells: [96, 40, 20], obstacle: [(36, 48), (14, 26), (0, 10)] },
+    steps: 15,
+    processes: 1,
+    writes: false,
+};
+
+/// Bytes of the field that a process writes to disk after a step, where it does.
 const OUTPUT_BYTES: u64 = 8 * 1024;
 
 /// Cycles for one particle beside its loads and stores: to move it (about 20 single-precision
@@ -53,17 +89,25 @@ const THINGS_PER_FETCH: usize = 16;
 struct Sweep {
     act: fn(&mut Worker, &mut Cpu<'_>, usize),
     /// Cells or particles in all.
-    things: usize,
+    things: fn(&Input) -> usize,
     /// How many a process does between two barriers: some 18 ms of work.
     batch: usize,
 }
 
 const SWEEPS: [Sweep; 4] = [
-    Sweep { act: Worker::reset, things: GRID.cells(), batch: 3_000 },
-    Sweep { act: Worker::advance, things: PARTICLES, batch: 1_450 },
-    Sweep { act: Worker::pair, things: PARTICLES, batch: 1_200 },
-    Sweep { act: Worker::count, things: PARTICLES, batch: 1_650 },
+    Sweep { act: Worker::reset, things: cells, batch: 3_000 },
+    Sweep { act: Worker::advance, things: particles, batch: 1_450 },
+    Sweep { act: Worker::pair, things: particles, batch: 1_200 },
+    Sweep { act: Worker::count, things: particles, batch: 1_650 },
 ];
+
+fn cells(input: &Input) -> usize {
+    input.grid.cells()
+}
+
+fn particles(input: &Input) -> usize {
+    input.particles
+}
 
 /// One cell of the grid: three lines of 16 bytes.
 #[repr(C)]
@@ -103,6 +147,7 @@ struct Books {
 
 #[derive(Clone)]
 struct Tunnel {
+    input: &'static Input,
     particles: Array<Particle>,
     space: Array<Space>,
     barrier: Barrier,
@@ -114,28 +159,41 @@ struct Tunnel {
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of steps.
 pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
-    let mut flow = Flow::new(Pcg32::seed_from_u64(seed));
-    let particles = memory.array(PARTICLES, Placement::FirstTouch);
-    (0..PARTICLES).for_each(|index| particles.poke(index, flow.scattered()));
-    let tunnel = Tunnel {
-        initial_energy: (0..PARTICLES).map(|index| particles.peek(index).energy()).sum(),
-        particles,
-        space: memory.array(GRID.cells(), Placement::FirstTouch),
-        barrier: Barrier::new(memory, PROCESSES),
-        text: memory.code(4 * SWEEP_BYTES),
-        books: Rc::default(),
-        steps: scaled(STEPS, scale),
-    };
-    let mut application = Application::new(DESCRIPTION.name);
-    for process in 0..PROCESSES {
-        let tunnel = tunnel.clone();
-        let flow = Flow::new(Pcg32::new(seed, process as u64));
-        application.task(&format!("mp3d-{process}"), move |cpu| {
-            let mut worker = Worker { tunnel, flow, process };
-            (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
-        });
+    PARALLEL.build(memory, scale, seed)
+}
+
+/// The same for the sequential program.
+pub fn build_serial(memory: &Memory, scale: f64, seed: u64) -> Built {
+    SERIAL.build(memory, scale, seed)
+}
+
+impl Input {
+    fn build(&'static self, memory: &Memory, scale: f64, seed: u64) -> Built {
+        let mut flow = Flow::new(self.grid, Pcg32::seed_from_u64(seed));
+        let particles = memory.array(self.particles, Placement::FirstTouch);
+        (0..self.particles).for_each(|index| particles.poke(index, flow.scattered()));
+        let tunnel = Tunnel {
+            input: self,
+            initial_energy: (0..self.particles).map(|index| particles.peek(index).energy()).sum(),
+            particles,
+            space: memory.array(self.grid.cells(), Placement::FirstTouch),
+            barrier: Barrier::new(memory, self.processes),
+            text: memory.code(4 * SWEEP_BYTES),
+            books: Rc::default(),
+            steps: scaled(self.steps, scale),
+        };
+        let name = self.description.name;
+        let mut application = Application::new(name);
+        for process in 0..self.processes {
+            let tunnel = tunnel.clone();
+            let flow = Flow::new(self.grid, Pcg32::new(seed, process as u64));
+            application.task(&format!("{name}-{process}"), move |cpu| {
+                let mut worker = Worker { tunnel, flow, process };
+                (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
+            });
+        }
+        Built { application, check: Box::new(move || tunnel.check().map_err(|e| format!("{name}: {e}"))) }
     }
-    Built { application, check: Box::new(move || tunnel.check()) }
 }
 
 /// A process at work.
@@ -151,13 +209,16 @@ impl Worker {
             let text = self.tunnel.text.part(number as u64 * SWEEP_BYTES, SWEEP_BYTES);
             self.sweep(cpu, sweep, text);
         }
-        (0..OUTPUT_PIECES).for_each(|_| cpu.io(OUTPUT_BYTES));
+        if self.tunnel.input.writes {
+            cpu.io(OUTPUT_BYTES);
+        }
     }
 
     /// Does a sweep's work on this process's share of its things, a batch at a time.
     fn sweep(&mut self, cpu: &mut Cpu<'_>, sweep: &Sweep, text: Code) {
-        let first = sweep.things * self.process / PROCESSES;
-        let end = sweep.things * (self.process + 1) / PROCESSES;
+        let input = self.tunnel.input;
+        let start = |process: usize| (sweep.things)(input) * process / input.processes;
+        let (first, end) = (start(self.process), start(self.process + 1));
         for batch in (first..end).step_by(sweep.batch) {
             for thing in batch..(batch + sweep.batch).min(end) {
                 if thing % THINGS_PER_FETCH == 0 {
@@ -257,12 +318,12 @@ impl Tunnel {
     /// All particles are in the tunnel, in the cell that they say, and counted there; energy is
     /// conserved.
     fn check(&self) -> Result<(), String> {
-        let mut populations = vec![0; GRID.cells()];
+        let mut populations = vec![0; self.input.grid.cells()];
         let mut energy = 0.0;
-        for index in 0..PARTICLES {
+        for index in 0..self.input.particles {
             let particle = self.particles.peek(index);
-            if GRID.cell_of(particle.position) != Some(particle.cell as usize) {
-                return Err(format!("mp3d: particle {index} is not in its cell {}", particle.cell));
+            if self.input.grid.cell_of(particle.position) != Some(particle.cell as usize) {
+                return Err(format!("particle {index} is not in its cell {}", particle.cell));
             }
             populations[particle.cell as usize] += 1;
             energy += particle.energy();
@@ -272,14 +333,14 @@ impl Tunnel {
             if space.population != population || space.counted != population {
                 let (entered, counted) = (space.population, space.counted);
                 return Err(format!(
-                    "mp3d: cell {cell} holds {population} particles, {entered} entered, {counted} counted"
+                    "cell {cell} holds {population} particles, {entered} entered, {counted} counted"
                 ));
             }
         }
         let (inflow, rounding) = (self.books.inflow.get(), self.books.rounding.get());
         let made = energy - self.initial_energy - inflow;
         if made.abs() > 1e-9 * energy || rounding.abs() > 1e-9 * energy {
-            return Err(format!("mp3d: {made:e} of {energy:e} units of energy came from nowhere"));
+            return Err(format!("{made:e} of {energy:e} units of energy came from nowhere"));
         }
         Ok(())
     }

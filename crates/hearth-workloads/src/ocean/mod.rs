@@ -1,0 +1,82 @@
+//! Eddy currents in an ocean basin that the wind drives.
+//!
+//! Two layers of water in a closed square basin, each described by its stream function on a grid. A
+//! step computes vorticities, how currents carry them (Jacobians), and friction (`basin.rs`); solves
+//! two elliptic equations for the change of the stream functions (`multigrid.rs`); and goes ahead in
+//! time. Rows of all grids are dealt to the processes in strips (`team.rs`). Nearly all references are
+//! stencils and sums over matrices that are as large as the grid. (Holland, "The Role of Mesoscale
+//! Eddies in the General Circulation of the Ocean", Journal of Physical Oceanography 1978; SPLASH's
+//! Ocean.)
+
+mod basin;
+mod multigrid;
+mod team;
+
+use crate::{Built, Description, Kind, scaled};
+use basin::Basin;
+use hearth_hardware::Placement;
+use hearth_sim::memory::Memory;
+use hearth_sim::program::Application;
+use team::Shared;
+
+/// The sequential program.
+pub const DESCRIPTION: Description = Description {
+    name: "ocean",
+    description: "eddy currents in an ocean basin, 96 x 96 grid, 1 process",
+    kind: Kind::Real,
+    source: "Chandra, Devine, Verghese, Gupta, Rosenblum 1994, table 1; Singh and Hennessy, SPLASH",
+};
+
+/// The parallel program.
+pub const DESCRIPTION_8: Description = Description {
+    name: "ocean-8",
+    description: "eddy currents in an ocean basin, 192 x 192 grid, 8 processes, pages dealt over memories",
+    ..DESCRIPTION
+};
+
+/// A size of the program.
+struct Input {
+    description: Description,
+    /// Points along a side; each coarser grid has half as many, as long as that is a whole number.
+    side: usize,
+    processes: usize,
+    /// Time steps at scale 1.
+    steps: usize,
+    placement: Placement,
+}
+
+const SEQUENTIAL: Input =
+    Input { description: DESCRIPTION, side: 96, processes: 1, steps: 15, placement: Placement::FirstTouch };
+
+/// Steps make about as many cache misses as the paper's trace has (table 6), in less time than its
+/// whole program takes.
+const PARALLEL: Input =
+    Input { description: DESCRIPTION_8, side: 192, processes: 8, steps: 9, placement: Placement::RoundRobin };
+
+/// Sets the sequential program up; see [`crate::build`]. Scale cuts the number of time steps.
+pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
+    SEQUENTIAL.build(memory, scale, seed)
+}
+
+/// The same for the parallel program.
+pub fn build_8(memory: &Memory, scale: f64, seed: u64) -> Built {
+    PARALLEL.build(memory, scale, seed)
+}
+
+impl Input {
+    fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Built {
+        let name = self.description.name;
+        let steps = scaled(self.steps, scale);
+        let basin = Basin::new(memory, self.side, self.placement, seed);
+        let shared = Shared::new(memory, self.processes);
+        let mut application = Application::new(name);
+        for process in 0..self.processes {
+            let (basin, team) = (basin.clone(), shared.team(process));
+            application.task(&format!("{name}-{process}"), move |cpu| {
+                (0..steps).for_each(|_| basin.step(cpu, &team));
+            });
+        }
+        let rows = steps * self.side;
+        Built { application, check: Box::new(move || basin.check(rows).map_err(|e| format!("{name}: {e}"))) }
+    }
+}
