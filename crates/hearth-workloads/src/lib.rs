@@ -7,7 +7,7 @@
 //! synthetic, and says what it stands for.
 //!
 //! Others stand for those of Chandra, Devine, Verghese, Gupta and Rosenblum, "Scheduling and Page
-//! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], and the sequential
+//! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`], and the sequential
 //! `mp3d-serial` and the smaller `pmake-4`. They are tuned to the stand-alone times and sizes of that
 //! table, which `examples/stand-alone.rs` prints.
 //!
@@ -25,6 +25,7 @@ pub mod pmake;
 mod r3000;
 mod replay;
 pub mod spin;
+pub mod water;
 
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
@@ -85,7 +86,7 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 10] = [
+const PROGRAMS: [(Description, Builder); 11] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
@@ -93,6 +94,7 @@ const PROGRAMS: [(Description, Builder); 10] = [
     (oltp::DESCRIPTION, oltp::build),
     (mp3d::DESCRIPTION_SERIAL, mp3d::build_serial),
     (ocean::DESCRIPTION, ocean::build),
+    (water::DESCRIPTION, water::build),
     (pmake::DESCRIPTION_4, pmake::build_4),
     (ocean::DESCRIPTION_8, ocean::build_8),
     (spin::DESCRIPTION, spin::build),

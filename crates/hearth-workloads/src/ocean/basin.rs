@@ -9,7 +9,6 @@ use hearth_sim::program::Cpu;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::Cell;
-use std::f64::consts::PI;
 use std::rc::Rc;
 
 /// The basin's side and the gradient of the Coriolis force are 1; all else is in these units.
@@ -130,15 +129,15 @@ impl Basin {
         let mut draw = || f64::from(random.next_u32() % 2001) / 1000.0 - 1.0;
         let sizes: [[[f64; WAVES]; WAVES]; 3] =
             std::array::from_fn(|_| std::array::from_fn(|_| std::array::from_fn(|_| draw())));
-        let sine = |at: usize, wave: usize| (PI * (wave + 1) as f64 * self.place(at)).sin();
-        let sines: Vec<[f64; WAVES]> =
-            (0..=self.side).map(|at| std::array::from_fn(|wave| sine(at, wave))).collect();
+        let shape = |at: usize| std::array::from_fn(|wave| arches((wave + 1) as f64 * self.place(at)));
+        let shapes: Vec<[f64; WAVES]> = (0..=self.side).map(shape).collect();
         for (row, column) in (1..=self.side).flat_map(|row| (1..=self.side).map(move |column| (row, column)))
         {
             let at = row * self.stride() + column;
             let waves = |sizes: &[[f64; WAVES]; WAVES]| -> f64 {
-                let along = |sizes: &[f64; WAVES]| sizes.iter().zip(&sines[column]).map(|(a, b)| a * b).sum();
-                sizes.iter().map(along).zip(&sines[row]).map(|(a, b): (f64, _)| a * b).sum()
+                let along =
+                    |sizes: &[f64; WAVES]| sizes.iter().zip(&shapes[column]).map(|(a, b)| a * b).sum();
+                sizes.iter().map(along).zip(&shapes[row]).map(|(a, b): (f64, _)| a * b).sum()
             };
             for (layer, sizes) in self.layers.iter().zip(&sizes) {
                 let value = WAVE * waves(sizes);
@@ -147,7 +146,7 @@ impl Basin {
                 layer.planetary.poke(at, self.place(row));
             }
             self.layers[1].planetary.poke(at, self.place(row) + HILLS * waves(&sizes[2]));
-            self.wind.poke(at, -WIND * (2.0 * PI * self.place(row)).sin());
+            self.wind.poke(at, -WIND * arches(2.0 * self.place(row)));
         }
     }
 
@@ -332,6 +331,13 @@ impl Basin {
         }
         Ok(())
     }
+}
+
+/// A wave of parabolas, up and down, each 1 long and high: much like a sine, and the same everywhere.
+fn arches(at: f64) -> f64 {
+    let within = at.fract();
+    let height = 4.0 * within * (1.0 - within);
+    if (at as u64).is_multiple_of(2) { height } else { -height }
 }
 
 /// How fast a layer's stream function changes, from the changes of the mean and of the difference.
