@@ -7,7 +7,8 @@
 //! synthetic, and says what it stands for.
 //!
 //! Others stand for those of Chandra, Devine, Verghese, Gupta and Rosenblum, "Scheduling and Page
-//! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`], and the sequential
+//! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`],
+//! [`locus`], and the sequential
 //! `mp3d-serial` and the smaller `pmake-4`. They are tuned to the stand-alone times and sizes of that
 //! table, which `examples/stand-alone.rs` prints.
 //!
@@ -16,6 +17,7 @@
 //! prints the description of ours.
 
 pub mod cholesky;
+pub mod locus;
 pub mod matrix;
 mod mix;
 pub mod mp3d;
@@ -86,7 +88,7 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 11] = [
+const PROGRAMS: [(Description, Builder); 12] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
@@ -95,6 +97,7 @@ const PROGRAMS: [(Description, Builder); 11] = [
     (mp3d::DESCRIPTION_SERIAL, mp3d::build_serial),
     (ocean::DESCRIPTION, ocean::build),
     (water::DESCRIPTION, water::build),
+    (locus::DESCRIPTION, locus::build),
     (pmake::DESCRIPTION_4, pmake::build_4),
     (ocean::DESCRIPTION_8, ocean::build_8),
     (spin::DESCRIPTION, spin::build),
