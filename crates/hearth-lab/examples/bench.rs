@@ -96,6 +96,7 @@ fn whole_machine() -> Result<f64, Box<dyn Error>> {
         machine: Arc::new(Machine::load("dash-16")?),
         workload: Workload::Mix("matrix+matrix+matrix+matrix".into()),
         policy: Policy::load("light")?,
+        pages: None,
         scale: 0.25,
         seed: 1,
         options: hearth_sim::Options::default(),

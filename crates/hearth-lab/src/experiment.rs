@@ -92,10 +92,40 @@ pub enum Measure {
     IdleRise { workload: String, policy: String },
     /// How far apart the rates are at which the applications gain CPU time, while all run.
     SlopeSpread { workload: String, policy: String },
+    /// How often a second an application's tasks are switched: to another task's time on the CPU, to another
+    /// CPU, to another memory node. All copies together, over their response times.
+    SwitchRate { workload: String, application: String, policy: String, to: SwitchName },
+    /// The rate of such switches in percent of the baseline's.
+    SwitchesLeft { workload: String, application: String, policy: String, to: SwitchName },
+    /// Each application's response time over its time under the baseline: the mean.
+    ResponseTime { workload: String, policy: String },
+    /// The same: the standard deviation over the applications.
+    ResponseSpread { workload: String, policy: String },
+    /// The same mean, less another policy's.
+    ResponseMinus { workload: String, policy: String, minus: String },
+    /// Share of the misses that local memory or a cache of the own node served, less another policy's, in points.
+    LocalRise { workload: String, policy: String, over: String },
+    /// Change of an application's CPU time against another policy; all copies together.
+    CpuTimeOver { workload: String, application: String, policy: String, over: String },
+    /// Switches to another node after which the share of local pages comes back to where it was, before the
+    /// next one; in percent of those that are further apart than two samples.
+    Recovery { workload: String, application: String, policy: String },
     /// Mean effective time slice under affinity (a, a), relative to 40 a ms.
     SliceLaw { points: u32, decays: bool },
     /// Least lack of CPU time of a task that moves under affinity (0, a), relative to 20 a ms.
     MoveLaw { points: u32 },
+}
+
+/// To what a task is switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwitchName {
+    /// The CPU, from another task.
+    Context,
+    /// Another CPU than its last.
+    Cpu,
+    /// Another memory node than its last.
+    Node,
 }
 
 /// Why a dispatch interval ended, as in table III of the paper.
@@ -123,7 +153,8 @@ pub enum ExperimentError {
     Unreadable(#[from] UnreadableError),
 }
 
-const PRESETS: [(&str, &str); 1] = [("T", include_str!("../../../experiments/T.toml"))];
+const PRESETS: [(&str, &str); 2] =
+    [("T", include_str!("../../../experiments/T.toml")), ("N", include_str!("../../../experiments/N.toml"))];
 
 impl Experiment {
     /// The experiments that come with Hearth: name and text.

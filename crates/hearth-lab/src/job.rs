@@ -2,6 +2,7 @@
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_policy::pages::PagePolicy;
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::{Built, WorkloadError};
@@ -57,12 +58,24 @@ pub struct Job {
     pub workload: Workload,
     /// The policy.
     pub policy: Policy,
+    /// When pages move; nothing if they stay where they were touched first.
+    pub pages: Option<PagePolicy>,
     /// Length of the programs, above 0 and up to 1.
     pub scale: f64,
     /// Seed of the programs and of the machine's page frames.
     pub seed: u64,
     /// How it is done; `options.seed` is set from `seed`.
     pub options: Options,
+}
+
+impl Job {
+    /// The policy's name, with the page policy's behind it if there is one: `both+dash`.
+    pub fn policy_name(&self) -> String {
+        match &self.pages {
+            Some(pages) => format!("{}+{}", self.policy.name, pages.name),
+            None => self.policy.name.clone(),
+        }
+    }
 }
 
 /// A run that is done.
@@ -124,7 +137,7 @@ impl JobError {
 pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobError> {
     let wrap = |error| JobError::Simulation {
         workload: job.workload.name(),
-        policy: job.policy.name.clone(),
+        policy: job.policy_name(),
         seed: job.seed,
         error,
     };
@@ -132,6 +145,9 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     let mut simulation = Simulation::new(&job.machine, &job.policy, &options).map_err(wrap)?;
     if let Some(stop) = stop {
         simulation.stop_when(stop);
+    }
+    if let Some(pages) = &job.pages {
+        simulation.migrate_pages(&job.machine, pages).map_err(wrap)?;
     }
     let mut checks = Vec::new();
     for built in job.workload.build(&simulation, job.scale, job.seed)? {
@@ -142,7 +158,7 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     for (name, check) in checks {
         check().map_err(|reason| JobError::Check { name, reason })?;
     }
-    let (workload, policy) = (job.workload.name(), job.policy.name.clone());
+    let (workload, policy) = (job.workload.name(), job.policy_name());
     Ok(Run { workload, policy, seed: job.seed, result })
 }
 

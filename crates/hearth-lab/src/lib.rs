@@ -7,10 +7,11 @@ mod claims;
 mod experiment;
 mod job;
 mod measures;
+mod numa;
 pub mod perfetto;
 pub mod report;
 mod setup;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
-pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row};
+pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};

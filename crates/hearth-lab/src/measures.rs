@@ -1,6 +1,7 @@
 //! What each measure makes of its runs.
 
-use crate::experiment::{EndName, Measure};
+use crate::experiment::{EndName, Measure, SwitchName};
+use crate::numa;
 use hearth_policy::POINT_NS;
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Tally};
@@ -13,6 +14,16 @@ impl From<EndName> for End {
             EndName::Semaphore => End::Block,
             EndName::Synchronization => End::Synchronization,
             EndName::SystemCall => End::SystemCall,
+        }
+    }
+}
+
+impl SwitchName {
+    fn text(self) -> &'static str {
+        match self {
+            SwitchName::Context => "context",
+            SwitchName::Cpu => "CPU",
+            SwitchName::Node => "cluster",
         }
     }
 }
@@ -50,7 +61,8 @@ fn tally<'a>(run: &'a RunResult, application: &str) -> Option<&'a Tally> {
 /// How far apart the applications' rates of CPU time are while all of them run, in percent of their
 /// mean. From the second sample on, so that the start does not count.
 fn slope_spread(run: &RunResult) -> Option<f64> {
-    let first_end_ns = run.applications.iter().map(|application| application.execution_ns).min()?;
+    let first_end_ns =
+        run.applications.iter().map(|application| application.start_ns + application.execution_ns).min()?;
     let mut samples = run.samples.iter().filter(|sample| sample.at_ns < first_end_ns).skip(1);
     let first = samples.next()?;
     let last = samples.last()?;
@@ -95,6 +107,21 @@ impl Measure {
                 let own = changes.next()?;
                 own - changes.fold(f64::MAX, f64::min)
             }
+            Measure::SwitchRate { application, to, .. } => numa::switch_rate(runs[0], application, *to)?,
+            Measure::SwitchesLeft { application, to, .. } => {
+                let rate = |run| numa::switch_rate(run, application, *to);
+                100.0 * rate(runs[0])? / rate(runs[1])?
+            }
+            Measure::ResponseTime { .. } => numa::response(runs[0], runs[1]).mean,
+            Measure::ResponseSpread { .. } => numa::response(runs[0], runs[1]).deviation,
+            Measure::ResponseMinus { .. } => {
+                numa::response(runs[0], runs[2]).mean - numa::response(runs[1], runs[2]).mean
+            }
+            Measure::LocalRise { .. } => numa::local_percent(runs[0]) - numa::local_percent(runs[1]),
+            Measure::CpuTimeOver { application, .. } => {
+                change(numa::cpu_ns(runs[0], application)?, numa::cpu_ns(runs[1], application)?)
+            }
+            Measure::Recovery { application, .. } => numa::recovered_percent(runs[0], application)?,
             Measure::IdleRise { .. } => 100.0 * (runs[0].idle_share - runs[1].idle_share),
             Measure::SlopeSpread { .. } => slope_spread(runs[0])?,
             Measure::SliceLaw { points, .. } => {
@@ -131,6 +158,22 @@ impl Measure {
             Measure::TimeChangeMinus { workload, policy, minus } => {
                 format!("{workload}, time, {policy} - {minus}")
             }
+            Measure::SwitchRate { application, policy, to, .. } => {
+                format!("{application}, {} switches a second, {policy}", to.text())
+            }
+            Measure::SwitchesLeft { application, policy, to, .. } => {
+                format!("{application}, {} switches, {policy}, % of the baseline's", to.text())
+            }
+            Measure::ResponseTime { workload, policy } => format!("{workload}, {policy}"),
+            Measure::ResponseSpread { workload, policy } => format!("{workload}, {policy}, deviation"),
+            Measure::ResponseMinus { workload, policy, minus } => format!("{workload}, {policy} - {minus}"),
+            Measure::LocalRise { workload, policy, over } => {
+                format!("{workload}, local share, {policy} - {over}")
+            }
+            Measure::CpuTimeOver { application, policy, over, .. } => {
+                format!("{application}, CPU time, {policy} over {over}")
+            }
+            Measure::Recovery { application, policy, .. } => format!("{application}, {policy}"),
             Measure::IdleRise { workload, .. } => format!("{workload}, idle"),
             Measure::SlopeSpread { workload, .. } => workload.clone(),
             Measure::SliceLaw { points, decays: true } => format!("slice, a_t = {points}"),

@@ -3,6 +3,7 @@
 use crate::experiment::{Experiment, Measure};
 use crate::job::{Job, Workload};
 use hearth_machine::Machine;
+use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Policy, PolicyError};
 use hearth_sim::{Flush, Options};
 use std::sync::Arc;
@@ -14,6 +15,8 @@ pub struct Setup {
     pub workload: String,
     /// The policy.
     pub policy: PolicyName,
+    /// The page policy, if pages move.
+    pub pages: Option<String>,
     /// When caches are emptied.
     pub flush: FlushName,
 }
@@ -50,9 +53,14 @@ const ONE_MORE: &str = "spin+spin+spin+spin+spin";
 const NEVER_NS: u64 = 1 << 62;
 
 impl Setup {
+    /// A workload under a policy, or under a policy and a page policy: `both+dash`.
     pub(crate) fn new(workload: &str, policy: &str) -> Self {
+        let (policy, pages) = match policy.split_once('+') {
+            Some((policy, pages)) => (policy, Some(pages.to_owned())),
+            None => (policy, None),
+        };
         let policy = PolicyName::Named(policy.into());
-        Self { workload: workload.into(), policy, flush: FlushName::Never }
+        Self { workload: workload.into(), policy, pages, flush: FlushName::Never }
     }
 
     fn flushed(workload: &str, policy: &str, flush: FlushName) -> Self {
@@ -61,7 +69,7 @@ impl Setup {
 
     fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
         let policy = PolicyName::Affinity { a_t, a_p, decays };
-        Self { workload: workload.into(), policy, flush: FlushName::Never }
+        Self { workload: workload.into(), policy, pages: None, flush: FlushName::Never }
     }
 
     /// The run of this set-up with a seed.
@@ -83,7 +91,8 @@ impl Setup {
         };
         let options = Options { flush, ..Options::default() };
         let workload = Workload::Mix(self.workload.clone());
-        Ok(Job { machine: Arc::clone(machine), workload, policy, scale, seed, options })
+        let pages = self.pages.as_deref().map(PagePolicy::load).transpose()?;
+        Ok(Job { machine: Arc::clone(machine), workload, policy, pages, scale, seed, options })
     }
 }
 
@@ -119,6 +128,21 @@ impl Measure {
                 .chain(others)
                 .flat_map(|workload| [Setup::new(workload, policy), Setup::new(workload, base)])
                 .collect(),
+            Measure::SwitchRate { workload, policy, .. } | Measure::Recovery { workload, policy, .. } => {
+                vec![Setup::new(workload, policy)]
+            }
+            Measure::SwitchesLeft { workload, policy, .. }
+            | Measure::ResponseTime { workload, policy }
+            | Measure::ResponseSpread { workload, policy } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, base)]
+            }
+            Measure::ResponseMinus { workload, policy, minus } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, minus), Setup::new(workload, base)]
+            }
+            Measure::LocalRise { workload, policy, over }
+            | Measure::CpuTimeOver { workload, policy, over, .. } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, over)]
+            }
             Measure::SlopeSpread { workload, policy } => vec![Setup::new(workload, policy)],
             &Measure::SliceLaw { points, decays } => {
                 vec![Setup::affinity(TWO_EACH, points, points, decays)]

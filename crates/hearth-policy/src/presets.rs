@@ -18,6 +18,9 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("attached"),
     preset!("quantum-10"),
     preset!("quantum-100"),
+    preset!("cluster"),
+    preset!("cache"),
+    preset!("both"),
     preset!("fair"),
 ];
 

@@ -12,6 +12,7 @@ use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_hardware::{Hardware, Unsupported};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_policy::pages::{PagePolicy, Rule};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,6 +63,14 @@ pub enum SimError {
     /// The machine cannot be simulated.
     #[error(transparent)]
     Machine(#[from] Unsupported),
+    /// Pages cannot move in this way.
+    #[error("page policy {policy}: {reason}")]
+    PagePolicy {
+        /// The policy's name.
+        policy: String,
+        /// What is in the way.
+        reason: String,
+    },
     /// The scheduler object could not be loaded.
     #[error("cannot load the scheduler: {0}")]
     Load(#[from] std::io::Error),
@@ -196,18 +205,27 @@ impl Simulation {
         self.kernel.memory.clone()
     }
 
+    /// Lets pages move between memory nodes as a page policy says.
+    ///
+    /// # Errors
+    /// [`SimError::PagePolicy`] if it cannot be followed while programs run.
+    pub fn migrate_pages(&mut self, machine: &Machine, policy: &PagePolicy) -> Result<(), SimError> {
+        let wrong = |reason: String| SimError::PagePolicy { policy: policy.name.clone(), reason };
+        if policy.rule == Rule::PostFacto {
+            return Err(wrong("it needs a recorded run, which `hearth lab M` replays".into()));
+        }
+        let result = self.kernel.migrate_pages(policy, machine.nodes.len(), machine.page_bytes);
+        result.map_err(|error| wrong(error.to_string()))
+    }
+
     /// Ends a run early when the flag becomes true.
     pub fn stop_when(&mut self, flag: &'static AtomicBool) {
         self.stop = Some(flag);
     }
 
-    /// Adds a program; its tasks start when the machine does.
+    /// Adds a program.
     pub fn add(&mut self, application: Application) {
-        self.add_at(application, 0);
-    }
-
-    /// Adds a program that starts later. Its execution time is counted from there.
-    pub fn add_at(&mut self, application: Application, start_ns: u64) {
+        let start_ns = application.start_ns;
         let index = self.kernel.account.application(&application.name, start_ns * 1000);
         if start_ns > 0 {
             self.post(start_ns * 1000, Event::Start(self.coming.len()));

@@ -265,14 +265,16 @@ impl<'a> Cpu<'a> {
 pub struct Application {
     /// Name in reports.
     pub name: String,
-    /// The tasks that run from the start, each with a name; they may fork more.
+    /// When it starts, in nanoseconds since the machine did; its execution time is counted from there.
+    pub start_ns: u64,
+    /// The tasks that run from its start, each with a name; they may fork more.
     pub tasks: Vec<(String, Body)>,
 }
 
 impl Application {
-    /// An application without tasks yet.
+    /// An application without tasks yet, which starts with the machine.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), tasks: Vec::new() }
+        Self { name: name.into(), start_ns: 0, tasks: Vec::new() }
     }
 
     /// Adds a task.

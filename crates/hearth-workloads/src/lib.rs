@@ -27,6 +27,7 @@ pub mod pmake;
 mod r3000;
 mod replay;
 pub mod spin;
+mod staggered;
 pub mod water;
 
 use hearth_sim::memory::Memory;
@@ -35,6 +36,7 @@ use thiserror::Error;
 
 pub use mix::{Part, build_mix, mix};
 pub use replay::replay;
+pub use staggered::{Staggered, StaggeredJob};
 
 /// Says, after the run, whether the program's result is right, and if not what is wrong with it.
 pub type Check = Box<dyn Fn() -> Result<(), String>>;
@@ -70,7 +72,7 @@ pub struct Description {
 }
 
 /// Why there is no program to run.
-#[derive(Clone, Debug, Error, PartialEq)]
+#[derive(Debug, Error)]
 pub enum WorkloadError {
     /// No program of this name.
     #[error("no program is called \"{name}\"; choose from {}, and join several by +", names().join(", "))]
@@ -78,6 +80,12 @@ pub enum WorkloadError {
         /// As given.
         name: String,
     },
+    /// The text of a staggered workload is wrong.
+    #[error(transparent)]
+    Text(#[from] hearth_machine::located::LocatedError),
+    /// The file of a staggered workload cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] hearth_machine::located::UnreadableError),
     /// The scale is not in (0, 1].
     #[error("a scale of {scale} cannot be run; give one above 0 and up to 1 (the paper's size)")]
     BadScale {

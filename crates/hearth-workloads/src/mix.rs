@@ -1,5 +1,6 @@
-//! Workload mixes: the names of programs, joined by `+`.
+//! Workload mixes: the names of programs, joined by `+`, or a staggered workload.
 
+use crate::staggered::Staggered;
 use crate::{Built, WorkloadError, build, builder};
 use hearth_sim::memory::Memory;
 
@@ -10,24 +11,35 @@ pub struct Part {
     pub program: String,
     /// What it is called in reports: the program's name, numbered from 1 if the mix has it twice.
     pub name: String,
+    /// When it starts at scale 1.
+    pub start_ns: u64,
 }
 
-/// The programs of a mix such as `"oltp+matrix+matrix"`.
+/// The programs of a mix such as `"oltp+matrix+matrix"`, which start together, or of a staggered workload,
+/// by its name or its TOML file.
 ///
 /// # Errors
-/// [`WorkloadError::UnknownProgram`] for a name that is no program's.
+/// [`WorkloadError::UnknownProgram`] for a name that is no program's; a file that is wrong.
 pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
-    let programs: Vec<&str> = text.split('+').map(str::trim).collect();
-    let part = |(index, &program): (usize, &&str)| {
+    let (programs, starts): (Vec<&str>, Vec<u64>);
+    let staggered = Staggered::find(text)?;
+    match &staggered {
+        Some(staggered) => {
+            let jobs = staggered.jobs.iter().map(|job| (job.program.as_str(), job.start.0));
+            (programs, starts) = jobs.unzip();
+        }
+        None => (programs, starts) = text.split('+').map(|program| (program.trim(), 0)).unzip(),
+    }
+    let part = |(index, (&program, &start_ns)): (usize, (&&str, &u64))| {
         builder(program)?;
         let same = |programs: &[&str]| programs.iter().filter(|other| **other == program).count();
         let name = match same(&programs) {
             1 => program.to_owned(),
             _ => format!("{program}#{}", same(&programs[..=index])),
         };
-        Ok(Part { program: program.to_owned(), name })
+        Ok(Part { program: program.to_owned(), name, start_ns })
     };
-    programs.iter().enumerate().map(part).collect()
+    programs.iter().zip(&starts).enumerate().map(part).collect()
 }
 
 /// Sets all programs of a mix up. Copies of one program have different random numbers.
@@ -40,6 +52,7 @@ pub fn build_mix(text: &str, memory: &Memory, scale: f64, seed: u64) -> Result<V
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
         let mut built = build(&part.program, memory, scale, seed)?;
         built.application.name.clone_from(&part.name);
+        built.application.start_ns = (part.start_ns as f64 * scale) as u64;
         Ok(built)
     };
     parts.iter().enumerate().map(build_part).collect()

@@ -6,6 +6,8 @@ use anyhow::anyhow;
 use hearth_lab::{Experiment, ExperimentError};
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
+#[cfg(feature = "lab")]
+use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Policy, PolicyError};
 #[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
@@ -40,10 +42,45 @@ pub fn machine(name: &str) -> Result<Machine, Failure> {
     })
 }
 
-/// Policies by preset or file, each once.
+/// A scheduling policy, and the page policy beside it if there is one: `both+dash`.
 #[cfg(feature = "lab")]
-pub fn policies(names: &[String]) -> Result<Vec<Policy>, Failure> {
-    let policies: Vec<Policy> = names.iter().map(|name| policy(name)).collect::<Result<_, _>>()?;
+#[derive(Clone, Debug)]
+pub struct Policies {
+    /// Both names, joined.
+    pub name: String,
+    /// Both descriptions.
+    pub description: String,
+    pub policy: Policy,
+    pub pages: Option<PagePolicy>,
+}
+
+#[cfg(feature = "lab")]
+impl Policies {
+    fn load(text: &str) -> Result<Self, Failure> {
+        let (first, second) = text.split_once('+').unzip();
+        let policy = policy(first.unwrap_or(text))?;
+        let pages = second.map(page_policy).transpose()?;
+        let (name, description) = match &pages {
+            Some(pages) => (
+                format!("{}+{}", policy.name, pages.name),
+                format!("{}. Pages: {}", policy.description, pages.description),
+            ),
+            None => (policy.name.clone(), policy.description.clone()),
+        };
+        Ok(Self { name, description, policy, pages })
+    }
+}
+
+/// A page policy by preset or file.
+#[cfg(feature = "lab")]
+fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
+    PagePolicy::load(name).map_err(Failure::input)
+}
+
+/// Policies by preset or file, with or without a page policy, each once.
+#[cfg(feature = "lab")]
+pub fn policies(names: &[String]) -> Result<Vec<Policies>, Failure> {
+    let policies: Vec<Policies> = names.iter().map(|name| Policies::load(name)).collect::<Result<_, _>>()?;
     for (index, policy) in policies.iter().enumerate() {
         if policies[..index].iter().any(|other| other.name == policy.name) {
             let name = &policy.name;

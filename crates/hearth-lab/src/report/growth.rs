@@ -45,7 +45,7 @@ fn chart(policy: &PolicyRuns, result: &RunResult, x: &Axis, y: &Axis) -> Markup 
                 title {
                     (application.name)
                     (format!(": {:.2} s of CPU time", application.tally.cpu_ns as f64 / 1e9))
-                    (format!(", done at {:.2} s", application.execution_ns as f64 / 1e9))
+                    (format!(", done at {:.2} s", (application.start_ns + application.execution_ns) as f64 / 1e9))
                 }
             }
         }
@@ -63,14 +63,15 @@ fn chart(policy: &PolicyRuns, result: &RunResult, x: &Axis, y: &Axis) -> Markup 
 }
 
 fn points(result: &RunResult, application: usize, x: &Axis, y: &Axis) -> String {
-    let mut curve = vec![(0, 0)];
+    let done = &result.applications[application];
+    let done_ns = done.start_ns + done.execution_ns;
+    let mut curve = vec![(done.start_ns, 0)];
     let stride = result.samples.len().div_ceil(MOST_POINTS).max(1);
     for sample in result.samples.iter().step_by(stride) {
         curve.push((sample.at_ns, sample.cpu_ns.get(application).copied().unwrap_or_default()));
     }
-    let done = &result.applications[application];
-    curve.retain(|&(at_ns, _)| at_ns < done.execution_ns);
-    curve.push((done.execution_ns, done.tally.cpu_ns));
+    curve.retain(|&(at_ns, _)| (done.start_ns..done_ns).contains(&at_ns));
+    curve.push((done_ns, done.tally.cpu_ns));
     let point = |&(at_ns, cpu_ns): &(u64, u64)| {
         format!("{},{}", number(x.x(at_ns as f64 / 1e9)), number(y.y(cpu_ns as f64 / 1e9)))
     };

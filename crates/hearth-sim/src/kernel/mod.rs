@@ -3,6 +3,7 @@
 
 mod account;
 mod costs;
+mod pages;
 pub(crate) mod scx;
 mod switch;
 mod task;
@@ -18,6 +19,7 @@ use crate::program::{Body, End, TaskId};
 use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_policy::pages::Planner;
 use scx::{Callback, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Scx, TASK_QUEUED};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -49,6 +51,9 @@ pub(crate) struct Kernel {
     ports: Vec<Rc<Port>>,
     costs: Costs,
     failure: Option<String>,
+    /// Which pages to move; nothing if they stay.
+    pages: Option<Planner>,
+    node_of: Vec<usize>,
 }
 
 /// When caches are emptied, to measure what reloading them costs (section 3.1.1 of the paper).
@@ -88,6 +93,8 @@ impl Kernel {
             ports: hardware.borrow().ports().to_vec(),
             hardware: Rc::clone(hardware),
             failure: None,
+            pages: None,
+            node_of: (0..cpus).map(|cpu| machine.node_of(cpu)).collect(),
         };
         kernel.enter(0, Callback::Other);
         let code = kernel.scheduler.init();
@@ -121,9 +128,6 @@ impl Kernel {
         self.charge(cpu, Entry::PageFault);
         self.costs.clear_page(&mut self.hardware.borrow_mut(), &self.ports[cpu], address);
     }
-
-    /// The task on this CPU missed in a way that was asked for.
-    pub(crate) fn missed(&mut self, _cpu: usize, _missed: hearth_hardware::Missed) {}
 
     /// Creates a task; it first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {

@@ -20,6 +20,7 @@ Examples:
   hearth compare                                 matrix+matrix under four policies
   hearth compare --scale 0.1 --seeds 3 matrix+cholesky
   hearth compare --policies standard,mine.toml --report report.html pmake+matrix
+  hearth compare -m dash-16 -p standard,both,both+dash engineering
   hearth compare --trace sort.trace --copies 8
   hearth list workloads";
 
@@ -31,8 +32,8 @@ pub struct Arguments {
     /// Machine: a name (see `hearth list machines`) or a TOML file
     #[arg(short, long, value_name = "NAME", default_value = "sgi-4d340")]
     machine: String,
-    /// Policies, joined by commas: names (see `hearth list policies`) or TOML files; the others are
-    /// compared with the first
+    /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
+    /// policy behind a + if pages shall move; the others are compared with the first
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(default_value = "standard,light,heavy,attached")]
     policies: Vec<String>,

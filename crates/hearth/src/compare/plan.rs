@@ -2,11 +2,10 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use crate::names;
+use crate::names::{self, Policies};
 use hearth_lab::report::{Comparison, PolicyRuns};
 use hearth_lab::{Job, JobError, Run, Workload};
 use hearth_machine::Machine;
-use hearth_policy::Policy;
 use hearth_sim::Options;
 use hearth_trace::Trace;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ pub struct Plan {
     workload: Workload,
     scale: f64,
     seeds: Vec<u64>,
-    policies: Vec<Policy>,
+    policies: Vec<Policies>,
 }
 
 impl Plan {
@@ -36,10 +35,11 @@ impl Plan {
         let default = Options::default();
         let sample_ns = (default.sample_ns as f64 * scale).max(SHORTEST_SAMPLE_NS) as u64;
         // Seeds outside, policies inside: what an interruption leaves can be compared.
-        let job = |seed: u64, policy: &Policy| Job {
+        let job = |seed: u64, policies: &Policies| Job {
             machine: Arc::clone(&machine),
             workload: workload.clone(),
-            policy: policy.clone(),
+            policy: policies.policy.clone(),
+            pages: policies.pages.clone(),
             scale,
             seed,
             options: Options { timeline: charts && seed == 1, sample_ns, ..default },

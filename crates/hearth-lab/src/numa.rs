@@ -1,0 +1,88 @@
+//! What the paper on clusters and memory measures (Chandra, Devine, Verghese, Gupta and Rosenblum,
+//! ASPLOS 1994, section 4) of a run.
+
+use crate::experiment::SwitchName;
+use hearth_sim::RunResult;
+use hearth_sim::measure::{ApplicationResult, Sample};
+
+/// The copies of an application in a run, with their places in it.
+pub(crate) fn copies<'a>(
+    run: &'a RunResult,
+    application: &'a str,
+) -> impl Iterator<Item = (usize, &'a ApplicationResult)> {
+    let is_it = move |result: &ApplicationResult| result.name.split('#').next() == Some(application);
+    run.applications.iter().enumerate().filter(move |(_, result)| is_it(result))
+}
+
+/// Switches a second of an application's tasks (table 2): all copies together, over their response times.
+pub(crate) fn switch_rate(run: &RunResult, application: &str, to: SwitchName) -> Option<f64> {
+    let switches = |result: &ApplicationResult| match to {
+        SwitchName::Context => result.tally.switches,
+        SwitchName::Cpu => result.tally.cpu_moves,
+        SwitchName::Node => result.tally.node_moves,
+    };
+    let count: u64 = copies(run, application).map(|(_, result)| switches(result)).sum();
+    let ns: u64 = copies(run, application).map(|(_, result)| result.execution_ns).sum();
+    (ns > 0).then(|| count as f64 / (ns as f64 / 1e9))
+}
+
+/// Response times over those of another run, application by application (table 3).
+pub(crate) struct Response {
+    pub(crate) mean: f64,
+    pub(crate) deviation: f64,
+}
+
+pub(crate) fn response(run: &RunResult, base: &RunResult) -> Response {
+    let pairs = run.applications.iter().zip(&base.applications);
+    let ratios: Vec<f64> = pairs.map(|(is, was)| is.execution_ns as f64 / was.execution_ns as f64).collect();
+    let count = ratios.len() as f64;
+    let mean = ratios.iter().sum::<f64>() / count;
+    let square: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
+    Response { mean, deviation: (square / count).sqrt() }
+}
+
+/// Misses that local memory or a cache of the own node served.
+pub(crate) fn local_percent(run: &RunResult) -> f64 {
+    let counters = run.total.counters;
+    100.0 * (1.0 - counters.remote_misses() as f64 / counters.misses() as f64)
+}
+
+/// CPU time of an application, all copies together.
+pub(crate) fn cpu_ns(run: &RunResult, application: &str) -> Option<f64> {
+    let ns: u64 = copies(run, application).map(|(_, result)| result.tally.cpu_ns).sum();
+    (ns > 0).then_some(ns as f64)
+}
+
+/// The share of an application's pages on the node where it runs.
+pub(crate) fn local_share(sample: &Sample, application: usize) -> Option<f64> {
+    let pages = sample.pages.get(application)?;
+    (pages.all > 0).then(|| f64::from(pages.local) / f64::from(pages.all))
+}
+
+/// How near the share must come to what it was, as figure 6 can be read.
+const AS_BEFORE: f64 = 0.05;
+
+/// After how many switches to another node the share of local pages came back to its level before, until the
+/// next switch or the end, in percent; switches without two samples until then are left out.
+pub(crate) fn recovered_percent(run: &RunResult, application: &str) -> Option<f64> {
+    let mut outcomes = Vec::new();
+    for (index, result) in copies(run, application) {
+        let end_ns = result.start_ns + result.execution_ns;
+        let switches = &result.node_switches_ns;
+        for (at, &switch_ns) in switches.iter().enumerate() {
+            let until_ns = switches.get(at + 1).copied().unwrap_or(end_ns);
+            let shares = |from_ns: u64, to_ns: u64| {
+                let inside =
+                    run.samples.iter().filter(move |sample| (from_ns..to_ns).contains(&sample.at_ns));
+                inside.filter_map(move |sample| local_share(sample, index))
+            };
+            let Some(before) = shares(result.start_ns, switch_ns).next_back() else { continue };
+            if shares(switch_ns, until_ns).count() >= 2 {
+                let best = shares(switch_ns, until_ns).fold(0.0, f64::max);
+                outcomes.push(best + AS_BEFORE >= before);
+            }
+        }
+    }
+    let recovered = outcomes.iter().filter(|&&recovered| recovered).count();
+    (!outcomes.is_empty()).then(|| 100.0 * recovered as f64 / outcomes.len() as f64)
+}
