@@ -8,7 +8,7 @@
 //!
 //! Others stand for those of Chandra, Devine, Verghese, Gupta and Rosenblum, "Scheduling and Page
 //! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`],
-//! [`locus`], and the sequential
+//! [`locus`], [`panel`], and the sequential
 //! `mp3d-serial` and the smaller `pmake-4`. They are tuned to the stand-alone times and sizes of that
 //! table, which `examples/stand-alone.rs` prints.
 //!
@@ -23,6 +23,7 @@ mod mix;
 pub mod mp3d;
 pub mod ocean;
 pub mod oltp;
+pub mod panel;
 pub mod pmake;
 mod r3000;
 mod replay;
@@ -96,7 +97,7 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 12] = [
+const PROGRAMS: [(Description, Builder); 14] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
@@ -106,8 +107,10 @@ const PROGRAMS: [(Description, Builder); 12] = [
     (ocean::DESCRIPTION, ocean::build),
     (water::DESCRIPTION, water::build),
     (locus::DESCRIPTION, locus::build),
+    (panel::DESCRIPTION, panel::build),
     (pmake::DESCRIPTION_4, pmake::build_4),
     (ocean::DESCRIPTION_8, ocean::build_8),
+    (panel::DESCRIPTION_8, panel::build_8),
     (spin::DESCRIPTION, spin::build),
 ];
 

@@ -3,13 +3,14 @@
 //! The matrix is a square plate of finite elements ([`plate`]): 10,000 rows and 180,000 entries in
 //! its lower triangle at scale 1. It is ordered by nested dissection ([`ordering`]), its factor's
 //! structure is found and cut into panels ([`symbolic`]), and four processes take ready panels off a
-//! queue, finish them, and subtract their products from the panels that they update (`numeric.rs`), as
-//! in the SPLASH program.
+//! queue, finish them, and subtract their products from the panels that they update (`numeric.rs`,
+//! [`factor`]), as in the SPLASH program.
 
+pub mod factor;
 mod numeric;
 pub mod ordering;
 pub mod plate;
-mod queue;
+pub mod queue;
 pub mod symbolic;
 
 use crate::{Built, Description, Kind};

@@ -5,7 +5,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
 /// Unknowns of a node: a displacement, two slopes and a twist.
-pub const UNKNOWNS: usize = 4;
+const UNKNOWNS: usize = 4;
 
 /// The lower triangle of a symmetric sparse matrix, by columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,20 +52,30 @@ fn neighbours(node: usize, side: usize) -> impl Iterator<Item = usize> {
 }
 
 /// The stiffness matrix of a plate of `side` x `side` nodes, eliminated in nested-dissection order.
-/// Entries are random; the diagonal outweighs its row, so that the matrix is positive definite.
 pub fn plate(side: usize, seed: u64) -> Lower {
-    let order = nested_dissection(side);
+    stiffness(&nested_dissection(side), |node| neighbours(node, side), UNKNOWNS, seed)
+}
+
+/// The stiffness matrix of nodes that are eliminated in `order`, each with so many unknowns and
+/// coupled with its neighbours and itself. Entries are random; the diagonal outweighs its row, so that
+/// the matrix is positive definite.
+pub fn stiffness<N: Iterator<Item = usize>>(
+    order: &[usize],
+    neighbours: impl Fn(usize) -> N,
+    unknowns: usize,
+    seed: u64,
+) -> Lower {
     let mut place = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, &node)| place[node] = at);
     let mut random = Pcg32::seed_from_u64(seed);
-    let mut columns = vec![Vec::new(); order.len() * UNKNOWNS];
+    let mut columns = vec![Vec::new(); order.len() * unknowns];
     let mut weight = vec![1.0; columns.len()];
     for (at, &node) in order.iter().enumerate() {
         let mut coupled: Vec<usize> =
-            neighbours(node, side).map(|node| place[node]).filter(|&other| other >= at).collect();
+            neighbours(node).map(|node| place[node]).filter(|&other| other >= at).collect();
         coupled.sort_unstable();
-        for column in at * UNKNOWNS..(at + 1) * UNKNOWNS {
-            let rows = coupled.iter().flat_map(|&other| other * UNKNOWNS..(other + 1) * UNKNOWNS);
+        for column in at * unknowns..(at + 1) * unknowns {
+            let rows = coupled.iter().flat_map(|&other| other * unknowns..(other + 1) * unknowns);
             for row in rows.filter(|&row| row > column) {
                 let value = -f64::from(random.next_u32() % 1000 + 1) / 1000.0;
                 columns[column].push((row as u32, value));

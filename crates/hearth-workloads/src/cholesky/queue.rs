@@ -1,4 +1,4 @@
-//! The queue of panels that are ready to be finished.
+//! A queue of tasks that processes share.
 
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Memory};
