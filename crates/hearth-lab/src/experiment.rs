@@ -18,6 +18,8 @@ pub struct Experiment {
     pub machine: String,
     /// The policy that others are compared with.
     pub baseline: String,
+    /// The program whose pages are followed over time in the report.
+    pub followed: Option<String>,
     /// What is claimed.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,

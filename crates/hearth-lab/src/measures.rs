@@ -121,7 +121,9 @@ impl Measure {
             Measure::CpuTimeOver { application, .. } => {
                 change(numa::cpu_ns(runs[0], application)?, numa::cpu_ns(runs[1], application)?)
             }
-            Measure::Recovery { application, .. } => numa::recovered_percent(runs[0], application)?,
+            Measure::Recovery { application, .. } => {
+                numa::recovered_percent(&runs[0].applications, &runs[0].samples, application)?
+            }
             Measure::IdleRise { .. } => 100.0 * (runs[0].idle_share - runs[1].idle_share),
             Measure::SlopeSpread { .. } => slope_spread(runs[0])?,
             Measure::SliceLaw { points, .. } => {

@@ -7,11 +7,11 @@ use hearth_sim::measure::{ApplicationResult, Sample};
 
 /// The copies of an application in a run, with their places in it.
 pub(crate) fn copies<'a>(
-    run: &'a RunResult,
+    applications: &'a [ApplicationResult],
     application: &'a str,
 ) -> impl Iterator<Item = (usize, &'a ApplicationResult)> {
     let is_it = move |result: &ApplicationResult| result.name.split('#').next() == Some(application);
-    run.applications.iter().enumerate().filter(move |(_, result)| is_it(result))
+    applications.iter().enumerate().filter(move |(_, result)| is_it(result))
 }
 
 /// Switches a second of an application's tasks (table 2): all copies together, over their response times.
@@ -21,8 +21,9 @@ pub(crate) fn switch_rate(run: &RunResult, application: &str, to: SwitchName) ->
         SwitchName::Cpu => result.tally.cpu_moves,
         SwitchName::Node => result.tally.node_moves,
     };
-    let count: u64 = copies(run, application).map(|(_, result)| switches(result)).sum();
-    let ns: u64 = copies(run, application).map(|(_, result)| result.execution_ns).sum();
+    let all = || copies(&run.applications, application).map(|(_, result)| result);
+    let count: u64 = all().map(switches).sum();
+    let ns: u64 = all().map(|result| result.execution_ns).sum();
     (ns > 0).then(|| count as f64 / (ns as f64 / 1e9))
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn local_percent(run: &RunResult) -> f64 {
 
 /// CPU time of an application, all copies together.
 pub(crate) fn cpu_ns(run: &RunResult, application: &str) -> Option<f64> {
-    let ns: u64 = copies(run, application).map(|(_, result)| result.tally.cpu_ns).sum();
+    let ns: u64 = copies(&run.applications, application).map(|(_, result)| result.tally.cpu_ns).sum();
     (ns > 0).then_some(ns as f64)
 }
 
@@ -64,16 +65,19 @@ const AS_BEFORE: f64 = 0.05;
 
 /// After how many switches to another node the share of local pages came back to its level before, until the
 /// next switch or the end, in percent; switches without two samples until then are left out.
-pub(crate) fn recovered_percent(run: &RunResult, application: &str) -> Option<f64> {
+pub(crate) fn recovered_percent(
+    applications: &[ApplicationResult],
+    samples: &[Sample],
+    application: &str,
+) -> Option<f64> {
     let mut outcomes = Vec::new();
-    for (index, result) in copies(run, application) {
+    for (index, result) in copies(applications, application) {
         let end_ns = result.start_ns + result.execution_ns;
         let switches = &result.node_switches_ns;
         for (at, &switch_ns) in switches.iter().enumerate() {
             let until_ns = switches.get(at + 1).copied().unwrap_or(end_ns);
             let shares = |from_ns: u64, to_ns: u64| {
-                let inside =
-                    run.samples.iter().filter(move |sample| (from_ns..to_ns).contains(&sample.at_ns));
+                let inside = samples.iter().filter(move |sample| (from_ns..to_ns).contains(&sample.at_ns));
                 inside.filter_map(move |sample| local_share(sample, index))
             };
             let Some(before) = shares(result.start_ns, switch_ns).next_back() else { continue };
@@ -85,4 +89,34 @@ pub(crate) fn recovered_percent(run: &RunResult, application: &str) -> Option<f6
     }
     let recovered = outcomes.iter().filter(|&&recovered| recovered).count();
     (!outcomes.is_empty()).then(|| 100.0 * recovered as f64 / outcomes.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_sim::measure::{PagesAt, Tally};
+
+    fn job(node_switches_ns: Vec<u64>) -> ApplicationResult {
+        let name = "ocean#1".into();
+        ApplicationResult { name, start_ns: 0, execution_ns: 100, node_switches_ns, tally: Tally::default() }
+    }
+
+    fn samples(local: &[u32]) -> Vec<Sample> {
+        let sample = |(at, &local): (usize, &u32)| Sample {
+            at_ns: at as u64 * 10,
+            cpu_ns: vec![0],
+            pages: vec![PagesAt { local, all: 100 }],
+        };
+        local.iter().enumerate().map(sample).collect()
+    }
+
+    #[test]
+    fn a_switch_counts_as_recovered_if_the_share_comes_back_before_the_next() {
+        let shares = samples(&[80, 80, 20, 50, 78, 10, 20, 30, 40, 50]);
+        let recovered = |switches: &[u64]| recovered_percent(&[job(switches.to_vec())], &shares, "ocean");
+        assert_eq!(recovered(&[15]), Some(100.0));
+        assert_eq!(recovered(&[15, 45]), Some(50.0), "the second switch, at 78 %, is not made good");
+        assert_eq!(recovered(&[15, 25]), Some(100.0), "too short a time is left out");
+        assert_eq!(recovered(&[]), None);
+    }
 }

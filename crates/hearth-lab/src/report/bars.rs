@@ -1,6 +1,6 @@
 //! Bars: a figure by policy, whole or in parts.
 
-use super::{Comparison, Figure, PolicyRuns, Summary, format};
+use super::{Comparison, Figure, PolicyRuns, format};
 use hearth_page::plot::{Axis, color, legend, number, x_axis};
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ fn cause_color(cause: usize) -> String {
 pub(super) fn execution_times(comparison: &Comparison) -> Markup {
     let bars = Bars {
         unit: "mean execution time of the applications, s",
-        figure: |summary| summary.execution_s,
+        figures: of_each(comparison, |policy| policy.summary.execution_s),
         show: format::significant,
     };
     html! {
@@ -42,7 +42,7 @@ pub(super) fn execution_times(comparison: &Comparison) -> Markup {
 pub(super) fn misses(comparison: &Comparison) -> Markup {
     let bars = Bars {
         unit: "references that left the CPUs' caches, millions",
-        figure: |summary| scaled(&summary.misses, 1e-6),
+        figures: of_each(comparison, |policy| scaled(&policy.summary.misses, 1e-6)),
         show: format::significant,
     };
     html! {
@@ -63,7 +63,7 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
     }
 }
 
-fn compared_with(comparison: &Comparison) -> String {
+pub(super) fn compared_with(comparison: &Comparison) -> String {
     let base = comparison.base().map_or("", |base| base.name.as_str());
     let spread =
         if comparison.seeds.len() > 1 { " Medians; the thin line is the spread over the seeds." } else { "" };
@@ -74,24 +74,34 @@ fn scaled(figure: &Figure, factor: f64) -> Figure {
     Figure { median: figure.median * factor, low: figure.low * factor, high: figure.high * factor }
 }
 
-struct Bars {
-    unit: &'static str,
-    figure: fn(&Summary) -> Figure,
-    show: fn(f64) -> String,
+/// A figure of each policy.
+pub(super) fn of_each(comparison: &Comparison, figure: impl Fn(&PolicyRuns) -> Figure) -> Vec<Figure> {
+    comparison.policies.iter().map(figure).collect()
+}
+
+/// A bar for each policy.
+pub(super) struct Bars {
+    pub(super) unit: &'static str,
+    /// Lengths, policy by policy.
+    pub(super) figures: Vec<Figure>,
+    pub(super) show: fn(f64) -> String,
 }
 
 impl Bars {
     /// A row for each policy, in which `bar` draws.
-    fn render(&self, comparison: &Comparison, bar: impl Fn(&PolicyRuns, bool, &Axis) -> Markup) -> Markup {
-        let figures: Vec<Figure> =
-            comparison.policies.iter().map(|policy| (self.figure)(&policy.summary)).collect();
+    pub(super) fn render(
+        &self,
+        comparison: &Comparison,
+        bar: impl Fn(&PolicyRuns, bool, &Axis) -> Markup,
+    ) -> Markup {
+        let figures = &self.figures;
         let axis = Axis::from_zero(figures.iter().map(|figure| figure.high).fold(0.0, f64::max));
         html! {
             div.bars {
                 div.grid style={ "grid-row:1 / span " (figures.len()) } {
                     @for &tick in &axis.ticks { i style={ "left:" (number(axis.percent(tick))) "%" } {} }
                 }
-                @for (index, (policy, figure)) in comparison.policies.iter().zip(&figures).enumerate() {
+                @for (index, (policy, figure)) in comparison.policies.iter().zip(figures).enumerate() {
                     (self.row(index, policy, figure, &figures[0], &bar(policy, index == 0, &axis), &axis))
                 }
                 (x_axis(&axis))

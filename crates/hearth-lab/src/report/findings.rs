@@ -4,6 +4,7 @@ use super::{Comparison, PolicyRuns};
 use crate::{ClaimResult, Experiment, Judgement, Run, Verdict};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_policy::pages::PagePolicy;
 
 /// A judged experiment.
 pub struct Findings<'a> {
@@ -80,12 +81,21 @@ impl Findings<'_> {
                 None => policies.push((&run.policy, vec![run.clone()])),
             }
         }
-        policies.sort_by_key(|(name, _)| *name != self.experiment.baseline);
-        let described = |name: &str| Policy::load(name).map(|policy| policy.description).unwrap_or_default();
+        policies.sort_by_key(|(name, _)| (*name != self.experiment.baseline, name.contains('+')));
         policies
             .into_iter()
-            .filter_map(|(name, runs)| PolicyRuns::new(name, &described(name), runs))
+            .filter_map(|(name, runs)| PolicyRuns::new(name, &description(name), runs))
             .collect()
+    }
+}
+
+/// A policy in a sentence, by its name or, with a page policy, both names joined.
+fn description(name: &str) -> String {
+    let (policy, pages) = name.split_once('+').map_or((name, None), |(policy, pages)| (policy, Some(pages)));
+    let policy = Policy::load(policy).map(|policy| policy.description).unwrap_or_default();
+    match pages.map(PagePolicy::load) {
+        Some(Ok(pages)) => format!("{policy}. Pages: {}", pages.description),
+        _ => policy,
     }
 }
 

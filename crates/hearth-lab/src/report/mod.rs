@@ -5,6 +5,7 @@
 
 mod bars;
 mod claims;
+mod clusters;
 mod comparison;
 mod figures;
 pub mod findings;
@@ -37,6 +38,7 @@ pub fn compare_page(comparison: &Comparison) -> String {
         body: html! {
             (figures::tiles(comparison))
             div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
+            (clusters::section(comparison, None))
             (slices::section(comparison))
             (growth::section(comparison))
             (timeline::section(comparison))
@@ -64,7 +66,9 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
         body: html! {
             @for findings in findings {
                 (claims::section(findings))
-                @for comparison in findings.comparisons() { (workload(&comparison)) }
+                @for comparison in findings.comparisons() {
+                    (workload(&comparison, findings.experiment.followed.as_deref()))
+                }
             }
         },
         made: MADE,
@@ -72,12 +76,13 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
     page.render()
 }
 
-fn workload(comparison: &Comparison) -> Markup {
+fn workload(comparison: &Comparison, followed: Option<&str>) -> Markup {
     html! {
         details.card {
             summary { (comparison.workload) ": " (unbroken(&comparison.sentence())) }
             div {
                 div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
+                (clusters::section(comparison, followed))
                 (slices::section(comparison))
                 (growth::section(comparison))
                 (figures::table(comparison))
