@@ -95,6 +95,15 @@ impl MissLog {
     }
 }
 
+/// A log of these misses in the order given; panics as the machine's own does.
+impl FromIterator<Miss> for MissLog {
+    fn from_iter<I: IntoIterator<Item = Miss>>(misses: I) -> Self {
+        let mut log = MissLog::default();
+        misses.into_iter().for_each(|miss| log.push(miss));
+        log
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

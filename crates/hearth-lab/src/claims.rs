@@ -5,7 +5,6 @@ use crate::job::{Job, JobError, Progress, Run, run_all};
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::PolicyError;
-use hearth_sim::RunResult;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -98,7 +97,7 @@ pub enum JudgeError {
     Policy(#[from] PolicyError),
 }
 
-type Runs = BTreeMap<(Setup, u64), RunResult>;
+type Runs = BTreeMap<(Setup, u64), Run>;
 
 /// Does the runs that an experiment's claims need, each once, and judges the claims.
 ///
@@ -129,7 +128,7 @@ pub fn judge(
     for (key, outcome) in keys.into_iter().zip(run_all(&jobs, threads, progress, stop)) {
         match outcome {
             Some(Ok(run)) => {
-                results.insert(key, run.result.clone());
+                results.insert(key, run.clone());
                 judgement.runs.push(run);
             }
             Some(Err(error)) if !error.is_interruption() => judgement.failures.push(error),

@@ -116,6 +116,17 @@ pub enum Measure {
     SliceLaw { points: u32, decays: bool },
     /// Least lack of CPU time of a task that moves under affinity (0, a), relative to 20 a ms.
     MoveLaw { points: u32 },
+    /// Of the hottest pages by TLB misses, the share that is among the hottest as many by cache misses.
+    HotPages { workload: String, percent: usize },
+    /// Rank by TLB misses of the CPU with most cache misses to a hot page, in seconds of their own.
+    HolderRank { workload: String },
+    /// Cache misses that are local with each page placed by cache misses, less those with each placed
+    /// by TLB misses: in points of all cache misses, or relative to the former.
+    PlacementLoss { workload: String, relative: bool },
+    /// Time for misses and moves under a page policy, in seconds of CPU time.
+    MemoryTime { workload: String, pages: String },
+    /// The same in percent of another page policy's.
+    MemoryTimeShare { workload: String, pages: String, of_pages: String },
 }
 
 /// To what a task is switched.
@@ -155,13 +166,18 @@ pub enum ExperimentError {
     Unreadable(#[from] UnreadableError),
 }
 
-const PRESETS: [(&str, &str); 2] =
-    [("T", include_str!("../../../experiments/T.toml")), ("N", include_str!("../../../experiments/N.toml"))];
+macro_rules! preset {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../experiments/", $name, ".toml")))
+    };
+}
+
+const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M")];
 
 impl Experiment {
     /// The experiments that come with Hearth: name and text.
     pub fn presets() -> &'static [(&'static str, &'static str)] {
-        &PRESETS
+        PRESETS
     }
 
     /// Reads an experiment; `origin` is the file name that errors give.
@@ -180,6 +196,6 @@ impl Experiment {
         if let Some((id, text)) = PRESETS.iter().find(|(id, _)| id.eq_ignore_ascii_case(name)) {
             return Self::parse(text, &format!("experiments/{id}.toml"));
         }
-        Self::parse(&located::read_file(name, "experiment", &PRESETS)?, name)
+        Self::parse(&located::read_file(name, "experiment", PRESETS)?, name)
     }
 }

@@ -1,5 +1,6 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
+use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_policy::pages::PagePolicy;
@@ -90,6 +91,9 @@ pub struct Run {
     /// What was measured.
     #[serde(flatten)]
     pub result: RunResult,
+    /// What page policies would have made of it, if its misses were recorded.
+    #[serde(skip)]
+    pub study: Option<Study>,
 }
 
 /// Why a run came to nothing.
@@ -112,6 +116,14 @@ pub enum JobError {
         seed: u64,
         /// What happened.
         error: SimError,
+    },
+    /// Its misses cannot be studied.
+    #[error("{run}: {error}")]
+    Study {
+        /// Workload, policy and seed.
+        run: String,
+        /// Why.
+        error: Box<StudyError>,
     },
     /// A program computed a wrong result: a defect of Hearth.
     #[error("{name} computed a wrong result: {reason}")]
@@ -154,12 +166,16 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
         checks.push((built.application.name.clone(), built.check));
         simulation.add(built.application);
     }
-    let result = simulation.run().map_err(wrap)?;
+    let mut result = simulation.run().map_err(wrap)?;
     for (name, check) in checks {
         check().map_err(|reason| JobError::Check { name, reason })?;
     }
-    let (workload, policy) = (job.workload.name(), job.policy_name());
-    Ok(Run { workload, policy, seed: job.seed, result })
+    let (workload, policy, seed) = (job.workload.name(), job.policy_name(), job.seed);
+    // Logs are large: what is to be known of one is worked out before the next run begins.
+    let study = result.misses.take().map(|log| Study::of(&log, result.cpus)).transpose();
+    let run = || format!("{workload} under {policy}, seed {seed}");
+    let study = study.map_err(|error| JobError::Study { run: run(), error: Box::new(error) })?;
+    Ok(Run { workload, policy, seed, result, study })
 }
 
 /// Is told how far a set of runs is.

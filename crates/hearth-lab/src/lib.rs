@@ -11,6 +11,7 @@ mod numa;
 pub mod perfetto;
 pub mod report;
 mod setup;
+pub mod trace_study;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};

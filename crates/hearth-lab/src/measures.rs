@@ -1,7 +1,9 @@
 //! What each measure makes of its runs.
 
 use crate::experiment::{EndName, Measure, SwitchName};
+use crate::job::Run;
 use crate::numa;
+use crate::trace_study;
 use hearth_policy::POINT_NS;
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Tally};
@@ -76,7 +78,8 @@ fn slope_spread(run: &RunResult) -> Option<f64> {
 impl Measure {
     /// The value for one seed, from the runs of [`setups`](Self::setups); nothing if a run has no
     /// such figure (it was too short).
-    pub(crate) fn value(&self, runs: &[&RunResult]) -> Option<f64> {
+    pub(crate) fn value(&self, recorded: &[&Run]) -> Option<f64> {
+        let runs: Vec<&RunResult> = recorded.iter().map(|run| &run.result).collect();
         let value = match self {
             Measure::ReloadMisses { application } => {
                 let misses = |run| tally(run, application).map(|tally| tally.intervals.mean_misses());
@@ -129,6 +132,11 @@ impl Measure {
             Measure::SliceLaw { points, .. } => {
                 runs[0].total.slices.mean_ms() * 1e6 / (2.0 * f64::from(*points) * POINT_NS as f64)
             }
+            Measure::HotPages { .. }
+            | Measure::HolderRank { .. }
+            | Measure::PlacementLoss { .. }
+            | Measure::MemoryTime { .. }
+            | Measure::MemoryTimeShare { .. } => trace_study::measures::value(self, recorded)?,
             Measure::MoveLaw { points } => {
                 runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
             }
@@ -181,6 +189,14 @@ impl Measure {
             Measure::SliceLaw { points, decays: true } => format!("slice, a_t = {points}"),
             Measure::SliceLaw { points, decays: false } => format!("slice, a_t = {points}, no decay"),
             Measure::MoveLaw { points } => format!("move, a_p = {points}"),
+            Measure::HotPages { workload, percent } => format!("{workload}, hottest {percent} %"),
+            Measure::HolderRank { workload } => workload.clone(),
+            Measure::PlacementLoss { workload, relative: false } => workload.clone(),
+            Measure::PlacementLoss { workload, relative: true } => format!("{workload}, of local misses"),
+            Measure::MemoryTime { workload, pages } => format!("{workload}, {pages}, s"),
+            Measure::MemoryTimeShare { workload, pages, of_pages } => {
+                format!("{workload}, {pages}, % of {of_pages}")
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct Setup {
     pub pages: Option<String>,
     /// When caches are emptied.
     pub flush: FlushName,
+    /// Whether misses are recorded, for page policies to be tried on.
+    pub records: bool,
 }
 
 /// A policy by name or by its constants.
@@ -60,7 +62,11 @@ impl Setup {
             None => (policy, None),
         };
         let policy = PolicyName::Named(policy.into());
-        Self { workload: workload.into(), policy, pages, flush: FlushName::Never }
+        Self { workload: workload.into(), policy, pages, flush: FlushName::Never, records: false }
+    }
+
+    fn recorded(workload: &str, policy: &str) -> Self {
+        Self { records: true, ..Self::new(workload, policy) }
     }
 
     fn flushed(workload: &str, policy: &str, flush: FlushName) -> Self {
@@ -69,7 +75,7 @@ impl Setup {
 
     fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
         let policy = PolicyName::Affinity { a_t, a_p, decays };
-        Self { workload: workload.into(), policy, pages: None, flush: FlushName::Never }
+        Self { workload: workload.into(), policy, pages: None, flush: FlushName::Never, records: false }
     }
 
     /// The run of this set-up with a seed.
@@ -89,7 +95,7 @@ impl Setup {
             FlushName::EachInterval => Flush::EachInterval,
             FlushName::EachSlice => Flush::EachSlice,
         };
-        let options = Options { flush, ..Options::default() };
+        let options = Options { flush, record_misses: self.records, ..Options::default() };
         let workload = Workload::Mix(self.workload.clone());
         let pages = self.pages.as_deref().map(PagePolicy::load).transpose()?;
         Ok(Job { machine: Arc::clone(machine), workload, policy, pages, scale, seed, options })
@@ -147,6 +153,11 @@ impl Measure {
             &Measure::SliceLaw { points, decays } => {
                 vec![Setup::affinity(TWO_EACH, points, points, decays)]
             }
+            Measure::HotPages { workload, .. }
+            | Measure::HolderRank { workload }
+            | Measure::PlacementLoss { workload, .. }
+            | Measure::MemoryTime { workload, .. }
+            | Measure::MemoryTimeShare { workload, .. } => vec![Setup::recorded(workload, base)],
             &Measure::MoveLaw { points } => vec![Setup::affinity(ONE_MORE, 0, points, false)],
         }
     }
