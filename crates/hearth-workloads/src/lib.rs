@@ -17,6 +17,7 @@
 //! prints the description of ours.
 
 pub mod cholesky;
+pub mod editor;
 pub mod locus;
 pub mod matrix;
 mod mix;
@@ -97,7 +98,7 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 14] = [
+const PROGRAMS: [(Description, Builder); 15] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
@@ -109,6 +110,7 @@ const PROGRAMS: [(Description, Builder); 14] = [
     (locus::DESCRIPTION, locus::build),
     (panel::DESCRIPTION, panel::build),
     (pmake::DESCRIPTION_4, pmake::build_4),
+    (editor::DESCRIPTION, editor::build),
     (ocean::DESCRIPTION_8, ocean::build_8),
     (panel::DESCRIPTION_8, panel::build_8),
     (spin::DESCRIPTION, spin::build),

@@ -49,7 +49,7 @@ const SEQUENTIAL: Input =
 /// A long brick: as many rows as the paper's matrix, and about as many cache misses as its trace has
 /// (table 6).
 const PARALLEL: Input =
-    Input { description: DESCRIPTION_8, sides: [12, 12, 25], processes: 8, placement: Placement::RoundRobin };
+    Input { description: DESCRIPTION_8, sides: [8, 8, 57], processes: 8, placement: Placement::RoundRobin };
 
 /// The shortest that the brick's longest axis becomes.
 const LEAST_LENGTH: usize = 3;
