@@ -1,6 +1,7 @@
 //! Findings as Markdown, for documents.
 
 use super::findings::{Findings, kind, text};
+use super::pages;
 use crate::ClaimResult;
 use std::fmt::Write;
 
@@ -18,6 +19,7 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
             writeln!(out, "| [{id}](#{}) | {} | {words} | **{verdict}** |", id.to_lowercase(), kind(claim));
     }
     findings.judgement.claims.iter().for_each(|claim| out.push_str(&figures(claim)));
+    out.push_str(&pages::markdown(findings));
     out
 }
 

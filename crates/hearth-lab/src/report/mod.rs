@@ -12,6 +12,7 @@ pub mod findings;
 pub mod format;
 mod growth;
 mod markdown;
+mod pages;
 mod slices;
 mod timeline;
 
@@ -66,6 +67,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
         body: html! {
             @for findings in findings {
                 (claims::section(findings))
+                (pages::section(findings))
                 @for comparison in findings.comparisons() {
                     (workload(&comparison, findings.experiment.followed.as_deref()))
                 }
