@@ -8,7 +8,7 @@
 //!
 //! Others stand for those of Chandra, Devine, Verghese, Gupta and Rosenblum, "Scheduling and Page
 //! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`],
-//! [`locus`], [`panel`], and the sequential
+//! [`locus`], [`panel`], [`radiosity`], [`editor`], and the sequential
 //! `mp3d-serial` and the smaller `pmake-4`. They are tuned to the stand-alone times and sizes of that
 //! table, which `examples/stand-alone.rs` prints.
 //!
@@ -27,6 +27,7 @@ pub mod oltp;
 pub mod panel;
 pub mod pmake;
 mod r3000;
+pub mod radiosity;
 mod replay;
 pub mod spin;
 mod staggered;
@@ -98,7 +99,7 @@ pub enum WorkloadError {
 
 type Builder = fn(&Memory, f64, u64) -> Built;
 
-const PROGRAMS: [(Description, Builder); 15] = [
+const PROGRAMS: [(Description, Builder); 16] = [
     (matrix::DESCRIPTION, matrix::build),
     (cholesky::DESCRIPTION, cholesky::build),
     (mp3d::DESCRIPTION, mp3d::build),
@@ -110,6 +111,7 @@ const PROGRAMS: [(Description, Builder); 15] = [
     (locus::DESCRIPTION, locus::build),
     (panel::DESCRIPTION, panel::build),
     (pmake::DESCRIPTION_4, pmake::build_4),
+    (radiosity::DESCRIPTION, radiosity::build),
     (editor::DESCRIPTION, editor::build),
     (ocean::DESCRIPTION_8, ocean::build_8),
     (panel::DESCRIPTION_8, panel::build_8),
