@@ -32,6 +32,7 @@ fn key(kind: Kind) -> &'static str {
     match kind {
         Kind::Machines => "machines",
         Kind::Policies => "policies",
+        Kind::PagePolicies => "page_policies",
         Kind::Workloads => "workloads",
         Kind::Experiments => "experiments",
     }
@@ -43,6 +44,7 @@ fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
         Ok(match kind {
             Kind::Machines => names::machine(name)?.description,
             Kind::Policies => names::policies(&[name.to_owned()])?.remove(0).description,
+            Kind::PagePolicies => names::page_policy(name)?.description,
             Kind::Workloads => hearth_workloads::list()
                 .iter()
                 .find(|workload| workload.name == name)

@@ -8,6 +8,7 @@ use hearth_lab::{Experiment, ExperimentError};
 use hearth_machine::{Machine, MachineError};
 #[cfg(feature = "lab")]
 use hearth_policy::pages::PagePolicy;
+use hearth_policy::pages::page_presets;
 use hearth_policy::{Policy, PolicyError};
 #[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
@@ -23,6 +24,9 @@ pub enum Kind {
     /// What the scheduler does
     #[value(alias = "policy")]
     Policies,
+    /// When pages move between memory nodes
+    #[value(alias = "page-policy")]
+    PagePolicies,
     /// The programs
     #[cfg(feature = "lab")]
     #[value(alias = "workload")]
@@ -73,8 +77,11 @@ impl Policies {
 
 /// A page policy by preset or file.
 #[cfg(feature = "lab")]
-fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
-    PagePolicy::load(name).map_err(Failure::input)
+pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
+    PagePolicy::load(name).map_err(|error| match error {
+        PolicyError::Unreadable(_) if !is_path(name) => unknown(Kind::PagePolicies, name),
+        error => Failure::input(error),
+    })
 }
 
 /// Policies by preset or file, with or without a page policy, each once.
@@ -144,6 +151,7 @@ pub fn known(kind: Kind) -> Vec<&'static str> {
         #[cfg(feature = "lab")]
         Kind::Machines => hearth_machine::presets().iter().map(|preset| preset.0).collect(),
         Kind::Policies => hearth_policy::presets().iter().map(|preset| preset.0).collect(),
+        Kind::PagePolicies => page_presets().iter().map(|preset| preset.0).collect(),
         #[cfg(feature = "lab")]
         Kind::Workloads => hearth_workloads::list().iter().map(|workload| workload.name).collect(),
         #[cfg(feature = "lab")]
@@ -176,6 +184,7 @@ fn singular(kind: Kind) -> &'static str {
         #[cfg(feature = "lab")]
         Kind::Machines => "machine",
         Kind::Policies => "policy",
+        Kind::PagePolicies => "page policy",
         #[cfg(feature = "lab")]
         Kind::Workloads => "program",
         #[cfg(feature = "lab")]

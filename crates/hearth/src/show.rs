@@ -26,6 +26,9 @@ enum ShowKind {
     /// As TOML, to be copied and changed
     #[value(alias = "policies")]
     Policy,
+    /// As TOML, to be copied and changed
+    #[value(alias = "page-policies")]
+    PagePolicy,
     /// A program: what it does, how real it is, where it comes from
     #[value(alias = "workloads")]
     Workload,
@@ -39,6 +42,7 @@ impl ShowKind {
         match self {
             ShowKind::Machine => Kind::Machines,
             ShowKind::Policy => Kind::Policies,
+            ShowKind::PagePolicy => Kind::PagePolicies,
             ShowKind::Workload => Kind::Workloads,
             ShowKind::Experiment => Kind::Experiments,
         }
@@ -48,6 +52,7 @@ impl ShowKind {
         match self {
             ShowKind::Machine => "machine",
             ShowKind::Policy => "policy",
+            ShowKind::PagePolicy => "page-policy",
             ShowKind::Workload => "workload",
             ShowKind::Experiment => "experiment",
         }
@@ -72,6 +77,7 @@ fn text(kind: ShowKind, name: &str) -> Option<String> {
     match kind {
         ShowKind::Machine => preset(hearth_machine::presets()),
         ShowKind::Policy => preset(hearth_policy::presets()),
+        ShowKind::PagePolicy => preset(hearth_policy::pages::page_presets()),
         ShowKind::Workload => workload(name),
         ShowKind::Experiment => preset(hearth_lab::Experiment::presets()),
     }

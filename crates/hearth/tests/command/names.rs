@@ -7,12 +7,13 @@ fn everything_that_is_listed_can_be_shown() {
     for (plural, kind) in [
         ("machines", "machine"),
         ("policies", "policy"),
+        ("page-policies", "page-policy"),
         ("workloads", "workload"),
         ("experiments", "experiment"),
     ] {
         let list = json(&["list", plural, "--json"]);
         assert_eq!(list["schema"], 1);
-        let entries = list[plural].as_array().unwrap();
+        let entries = list[plural.replace('-', "_")].as_array().unwrap();
         assert!(!entries.is_empty(), "{plural}");
         for entry in entries {
             let name = entry["name"].as_str().unwrap();
@@ -52,6 +53,7 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         (&["compare", "--policies", "standard,hevy"], "did you mean heavy?"),
         (&["compare", "--machine", "sgi-4d34"], "did you mean sgi-4d340?"),
         (&["show", "policy", "lihgt"], "did you mean light?"),
+        (&["show", "page-policy", "freze"], "did you mean freeze?"),
         (&["show", "machine", "zzz"], "choose from sgi-4d340"),
         (&["lab", "Q9"], "choose from T"),
     ] {
