@@ -13,19 +13,20 @@ use hearth_sim::{Options, Simulation};
 use hearth_workloads::build_mix;
 use std::time::Instant;
 
-/// A program, and the paper's seconds and kilobytes, or none where it has none for one process.
-const PROGRAMS: [(&str, Option<(f64, f64)>); 11] = [
-    ("mp3d-serial", Some((21.7, 7_536.0))),
-    ("ocean", Some((26.3, 3_059.0))),
-    ("water", Some((50.3, 1_351.0))),
-    ("locus", Some((29.1, 3_461.0))),
-    ("panel", Some((39.0, 8_908.0))),
-    ("radiosity", Some((78.6, 70_561.0))),
-    ("pmake-4", Some((55.0, 2_364.0))),
-    ("editor", None),
-    ("ocean-8", None),
-    ("panel-8", None),
-    ("spin", None),
+/// A program, and the paper's seconds and kilobytes, where it has them for the same size. Memory that
+/// `pmake-4` has done with is not used again, so what it touches adds up; how much it works in at a time
+/// is a test of the program's.
+const PROGRAMS: [(&str, Option<f64>, Option<f64>); 10] = [
+    ("mp3d-serial", Some(21.7), Some(7_536.0)),
+    ("ocean", Some(26.3), Some(3_059.0)),
+    ("water", Some(50.3), Some(1_351.0)),
+    ("locus", Some(29.1), Some(3_461.0)),
+    ("panel", Some(39.0), Some(8_908.0)),
+    ("radiosity", Some(78.6), Some(70_561.0)),
+    ("pmake-4", Some(55.0), None),
+    ("editor", None, None),
+    ("ocean-8", None, None),
+    ("panel-8", None, None),
 ];
 
 /// How far ours may be from the paper's.
@@ -36,15 +37,15 @@ fn main() -> anyhow::Result<()> {
     let scale = arguments.first().map_or(Ok(1.0), |text| text.parse())?;
     let seed = arguments.get(1).map_or(Ok(1), |text| text.parse())?;
     let wanted = arguments.get(2..).unwrap_or_default();
-    for (program, paper) in PROGRAMS {
+    for (program, seconds, kilobytes) in PROGRAMS {
         if wanted.is_empty() || wanted.iter().any(|name| name == program) {
-            run(program, paper, scale, seed)?;
+            run(program, [seconds, kilobytes], scale, seed)?;
         }
     }
     Ok(())
 }
 
-fn run(program: &str, paper: Option<(f64, f64)>, scale: f64, seed: u64) -> anyhow::Result<()> {
+fn run(program: &str, paper: [Option<f64>; 2], scale: f64, seed: u64) -> anyhow::Result<()> {
     let machine = Machine::load("dash-16")?;
     let options = Options { seed, ..Options::default() };
     let mut simulation = Simulation::new(&machine, &Policy::load("standard")?, &options)?;
@@ -64,8 +65,8 @@ fn run(program: &str, paper: Option<(f64, f64)>, scale: f64, seed: u64) -> anyho
     let kilobytes = (counters.page_faults * machine.page_bytes) as f64 / 1024.0;
     println!(
         "{program}: {seconds:.1} s{}, {kilobytes:.0} KB{}",
-        beside(seconds, paper.map(|(seconds, _)| seconds * scale)),
-        beside(kilobytes, paper.map(|(_, kilobytes)| kilobytes)),
+        beside(seconds, paper[0].map(|seconds| seconds * scale)),
+        beside(kilobytes, paper[1]),
     );
     let cpu_seconds = result.total.cpu_ns as f64 / 1e9;
     let cycles = cpu_seconds * 1e12 / machine.cycle_ps() as f64;

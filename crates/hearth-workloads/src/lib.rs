@@ -31,6 +31,8 @@ pub mod radiosity;
 mod replay;
 pub mod spin;
 mod staggered;
+#[cfg(test)]
+mod trial;
 pub mod water;
 
 use hearth_sim::memory::Memory;

@@ -282,3 +282,14 @@ fn connects(steps: &[Step], segments: &[(Pin, Pin)]) -> Result<(), Pin> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_share_the_wires_come_to_the_right_result() {
+        let input = Input { wires: 100, processes: 4, ..SEQUENTIAL };
+        crate::trial::run(|memory| input.build(memory, 1.0, 1));
+    }
+}

@@ -80,3 +80,16 @@ impl Input {
         Built { application, check: Box::new(move || basin.check(rows).map_err(|e| format!("{name}: {e}"))) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 16] {
+            let input = Input { side: 24, processes, steps: 2, ..PARALLEL };
+            crate::trial::run(|memory| input.build(memory, 1.0, 1));
+        }
+    }
+}

@@ -146,3 +146,16 @@ impl Factorization {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 16] {
+            let input = Input { sides: [4, 4, 6], processes, ..PARALLEL };
+            crate::trial::run(|memory| input.build(memory, 1.0, 1));
+        }
+    }
+}

@@ -230,3 +230,22 @@ impl Compiler {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pmake::tree::Node;
+
+    /// Bytes that a pass over so many lines works in.
+    fn memory_of(lines: usize) -> usize {
+        lines * TOKENS * size_of::<Node>() + Symbols::BYTES + BLOCK_BYTES as usize
+    }
+
+    #[test]
+    fn four_compilations_work_in_the_memory_that_the_paper_says() {
+        let text: u64 = PASSES.iter().map(|pass| pass.text_bytes).sum();
+        let at_a_time = text as usize + 4 * memory_of(HEADERS * HEADER_LINES);
+        let kilobytes = at_a_time >> 10;
+        assert!((1_773..2_955).contains(&kilobytes), "{kilobytes} KB, the paper has 2,364");
+    }
+}

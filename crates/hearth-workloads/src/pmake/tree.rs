@@ -79,9 +79,12 @@ pub struct Symbols {
 }
 
 impl Symbols {
+    /// Bytes of a table.
+    pub const BYTES: usize = 2 * SLOTS * size_of::<u64>();
+
     /// An empty table in fresh memory.
     pub fn new(memory: &Memory) -> Self {
-        Self { words: memory.array(2 * SLOTS, Placement::FirstTouch) }
+        Self { words: memory.array(Self::BYTES / size_of::<u64>(), Placement::FirstTouch) }
     }
 
     /// Finds a symbol, or puts it in; counts that it was seen.

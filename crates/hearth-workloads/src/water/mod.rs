@@ -84,10 +84,12 @@ const CORRECT: u64 = 3;
 const PHASES: u64 = 4;
 
 /// What is kept on the side to check the run: no part of the program.
+#[derive(Default)]
 struct Books {
     steps: Cell<usize>,
-    /// Energy of springs and between molecules in the step under way.
+    /// Energy of springs and between molecules, and of motion, in the step under way.
     potential: Cell<f64>,
+    kinetic: Cell<f64>,
     /// Kinetic and all energy after the first step and after the last.
     first: Cell<[f64; 2]>,
     last: Cell<[f64; 2]>,
@@ -121,12 +123,6 @@ impl Input {
         let molecules = self.side * self.side * self.side;
         let steps = scaled(self.steps, scale);
         let array = |len: usize| memory.array(len, Placement::FirstTouch);
-        let books = Books {
-            steps: Cell::new(0),
-            potential: Cell::new(0.0),
-            first: Cell::new([0.0; 2]),
-            last: Cell::new([0.0; 2]),
-        };
         let water = Water {
             molecules,
             side: self.side as f64 * SPACING,
@@ -137,7 +133,7 @@ impl Input {
             barrier: Barrier::new(memory, self.processes),
             text: memory.code(PHASES * PHASE_BYTES),
             steps,
-            books: Rc::new(books),
+            books: Rc::default(),
         };
         water.fill(self.side, &mut Pcg32::seed_from_u64(seed));
         let mut application = Application::new(name);
@@ -319,7 +315,7 @@ impl Water {
         for molecule in self.share(process) {
             self.fetch(cpu, CORRECT);
             let kept = (step * self.molecules + molecule) * KEPT;
-            let mut velocity = [0.0; 3];
+            let (mut momentum, mut kinetic) = ([0.0; 3], 0.0);
             for (coordinate, at) in Self::coordinates(molecule).enumerate() {
                 let wanted = self.wanted(cpu, at, coordinate);
                 let error = wanted - self.state.get(cpu, at + 2 * COORDINATES);
@@ -328,14 +324,19 @@ impl Water {
                     self.state.set(cpu, at + order * COORDINATES, corrected);
                     match order {
                         0 => self.trajectory.set(cpu, kept + coordinate, corrected),
-                        1 => velocity[coordinate % 3] += corrected * MASS[coordinate / 3],
+                        1 => {
+                            let mass = MASS[coordinate / 3];
+                            momentum[coordinate % 3] += mass * corrected / STEP;
+                            kinetic += mass * (corrected / STEP) * (corrected / STEP) / 2.0;
+                        }
                         _ => {}
                     }
                 }
                 cpu.compute(CORRECT_CYCLES);
             }
-            for (axis, momentum) in velocity.into_iter().enumerate() {
-                let value = momentum / (STEP * MASS.iter().sum::<f64>());
+            self.books.kinetic.set(self.books.kinetic.get() + kinetic);
+            for (axis, momentum) in momentum.into_iter().enumerate() {
+                let value = momentum / MASS.iter().sum::<f64>();
                 self.state.set(cpu, molecule * MOLECULE + MASS_VELOCITY + axis, value);
                 self.trajectory.set(cpu, kept + COORDINATES + axis, value);
                 cpu.compute(DIVIDE);
@@ -343,18 +344,9 @@ impl Water {
         }
     }
 
-    /// The kinetic energy of all atoms.
-    fn kinetic(&self) -> f64 {
-        let energy = |(coordinate, at): (usize, usize)| {
-            let velocity = self.state.peek(at + COORDINATES) / STEP;
-            MASS[coordinate / 3] * velocity * velocity / 2.0
-        };
-        (0..self.molecules).flat_map(|molecule| Self::coordinates(molecule).enumerate()).map(energy).sum()
-    }
-
     /// Notes the energy after a step.
     fn note(&self) {
-        let kinetic = self.kinetic();
+        let kinetic = self.books.kinetic.take();
         let energies = [kinetic, kinetic + self.books.potential.take()];
         if self.books.steps.get() == 0 {
             self.books.first.set(energies);
@@ -391,5 +383,16 @@ impl Water {
             })
         });
         stray.map_or(Ok(()), |molecule| Err(format!("the trajectory lost molecule {molecule}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_share_the_molecules_come_to_the_right_result() {
+        let input = Input { side: 4, processes: 3, steps: 2, ..SEQUENTIAL };
+        crate::trial::run(|memory| input.build(memory, 1.0, 1));
     }
 }
