@@ -69,3 +69,21 @@ fn a_page_and_a_document_are_written() {
     let document = std::fs::read_to_string(document).unwrap();
     assert!(document.contains("| [S2](#s2) | input | this cannot hold | **does not hold** |"), "{document}");
 }
+
+#[test]
+fn page_policies_are_tried_on_recorded_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let [page, document] = ["pages.html", "pages.md"].map(|name| folder.path().join(name));
+    let files = ["--report", page.to_str().unwrap(), "--markdown", document.to_str().unwrap()];
+    let arguments = ["lab", "M", "--scale", "0.05", "--json"];
+    let judged = json(&[&arguments[..], &files].concat());
+    let claims = judged["claims"].as_array().unwrap();
+    let ids: Vec<&str> = claims.iter().map(|claim| claim["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["M1", "M2", "M3", "M4", "M5"]);
+    assert!(claims.iter().all(|claim| claim["verdict"] != "not run"));
+    let [page, document] = [page, document].map(|file| std::fs::read_to_string(file).unwrap());
+    for text in ["Page policies: ocean-8", "Page policies: panel-8", "single-cache"] {
+        assert!(page.contains(text) && document.contains(text), "{text}");
+    }
+    assert_eq!(page.matches("<polyline").count(), 6, "two curves each in figures 14 and 16");
+}
