@@ -1,7 +1,7 @@
 # make demo   the scheduler on a simulated machine: a table, a page, and a recorded program
 # make test   all tests
 # make lint   formats, lints, licences
-# make bench  speed, beside other cache simulators
+# make bench  speed, beside other cache simulators; then the page planner's
 # make static the command for the real kernel as one file: target/static/.../hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
@@ -71,6 +71,7 @@ bench: packages
 	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
+	$(CARGO) run --release --locked -q -p hearth-policy --example planner
 
 bench-kernel: packages static
 	@tools/bench-kernel

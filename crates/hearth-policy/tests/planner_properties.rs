@@ -63,8 +63,9 @@ struct Host {
     asked: Vec<(u64, Move)>,
     /// Each move that was done, with its time.
     done: Vec<(u64, Move)>,
-    /// Every third move fails.
+    /// Every third move fails, and every other is answered only when the next thing has happened.
     requests: usize,
+    pending: Vec<Move>,
 }
 
 impl Host {
@@ -73,7 +74,7 @@ impl Host {
         for page in 0..PAGES {
             planner.set_home(page, (page % u32::from(NODES)) as u8).expect("a node");
         }
-        Self { planner, now_ns: 0, asked: Vec::new(), done: Vec::new(), requests: 0 }
+        Self { planner, now_ns: 0, asked: Vec::new(), done: Vec::new(), requests: 0, pending: Vec::new() }
     }
 
     fn happen(&mut self, event: &Event) -> Result<(), TestCaseError> {
@@ -89,21 +90,33 @@ impl Host {
                     samples.iter().map(|&(page, node, accesses)| Sample { page, node, accesses }).collect();
                 self.planner.step(self.now_ns, &samples, &mut moves);
             }
-            &Event::SetHome { page, node } => self.planner.set_home(page, node).expect("a node"),
-            &Event::Forget(page) => self.planner.forget(page),
+            &Event::SetHome { page, node } => {
+                self.pending.retain(|found| found.page != page);
+                self.planner.set_home(page, node).expect("a node");
+            }
+            &Event::Forget(page) => {
+                self.pending.retain(|found| found.page != page);
+                self.planner.forget(page);
+            }
         }
+        let mut new = Vec::new();
         for found in moves {
             prop_assert!(!frozen[found.page as usize], "{found:?} is frozen");
             prop_assert_eq!(self.planner.home(found.page), Some(found.from));
             prop_assert!(found.from != found.to && found.to < NODES);
-            self.answer(found);
+            prop_assert!(self.pending.iter().all(|other| other.page != found.page), "asked for twice");
+            new.push(found);
+        }
+        std::mem::take(&mut self.pending).into_iter().for_each(|found| self.answer(found));
+        for found in new {
+            self.asked.push((self.now_ns, found));
+            self.requests += 1;
+            if self.requests.is_multiple_of(2) { self.pending.push(found) } else { self.answer(found) }
         }
         Ok(())
     }
 
     fn answer(&mut self, found: Move) {
-        self.asked.push((self.now_ns, found));
-        self.requests += 1;
         if self.requests.is_multiple_of(3) {
             self.planner.refused(self.now_ns, found.page, Refusal::Busy);
         } else {
