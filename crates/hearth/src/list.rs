@@ -45,10 +45,7 @@ fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
             Kind::Machines => names::machine(name)?.description,
             Kind::Policies => names::policies(&[name.to_owned()])?.remove(0).description,
             Kind::PagePolicies => names::page_policy(name)?.description,
-            Kind::Workloads => hearth_workloads::list()
-                .iter()
-                .find(|workload| workload.name == name)
-                .map_or_else(String::new, |workload| workload.description.to_owned()),
+            Kind::Workloads => names::describe_workload(name),
             Kind::Experiments => names::experiment(name)?.title,
         })
     };

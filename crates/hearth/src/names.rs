@@ -99,6 +99,17 @@ pub fn policies(names: &[String]) -> Result<Vec<Policies>, Failure> {
     Ok(policies)
 }
 
+/// A program or a staggered workload in a sentence; empty if there is none of this name.
+#[cfg(feature = "lab")]
+pub fn describe_workload(name: &str) -> String {
+    let program = hearth_workloads::list().iter().find(|workload| workload.name == name);
+    match (program, hearth_workloads::Staggered::find(name)) {
+        (Some(program), _) => program.description.to_owned(),
+        (None, Ok(Some(staggered))) => staggered.description,
+        _ => String::new(),
+    }
+}
+
 /// A policy by preset or file.
 pub fn policy(name: &str) -> Result<Policy, Failure> {
     Policy::load(name).map_err(|error| match error {
@@ -153,7 +164,10 @@ pub fn known(kind: Kind) -> Vec<&'static str> {
         Kind::Policies => hearth_policy::presets().iter().map(|preset| preset.0).collect(),
         Kind::PagePolicies => page_presets().iter().map(|preset| preset.0).collect(),
         #[cfg(feature = "lab")]
-        Kind::Workloads => hearth_workloads::list().iter().map(|workload| workload.name).collect(),
+        Kind::Workloads => {
+            let staggered = hearth_workloads::Staggered::presets().iter().map(|preset| preset.0);
+            hearth_workloads::list().iter().map(|workload| workload.name).chain(staggered).collect()
+        }
         #[cfg(feature = "lab")]
         Kind::Experiments => Experiment::presets().iter().map(|preset| preset.0).collect(),
     }
@@ -174,7 +188,7 @@ pub fn unknown(kind: Kind, name: &str) -> Failure {
 fn or_file(kind: Kind) -> &'static str {
     match kind {
         #[cfg(feature = "lab")]
-        Kind::Workloads => ", and join several by +",
+        Kind::Workloads => ", and join programs by +",
         _ => ", or name a TOML file",
     }
 }

@@ -29,7 +29,7 @@ enum ShowKind {
     /// As TOML, to be copied and changed
     #[value(alias = "page-policies")]
     PagePolicy,
-    /// A program: what it does, how real it is, where it comes from
+    /// A program: what it does, how real it is, where it comes from; a staggered workload: as TOML
     #[value(alias = "workloads")]
     Workload,
     /// As TOML, to be copied and changed
@@ -78,7 +78,7 @@ fn text(kind: ShowKind, name: &str) -> Option<String> {
         ShowKind::Machine => preset(hearth_machine::presets()),
         ShowKind::Policy => preset(hearth_policy::presets()),
         ShowKind::PagePolicy => preset(hearth_policy::pages::page_presets()),
-        ShowKind::Workload => workload(name),
+        ShowKind::Workload => preset(hearth_workloads::Staggered::presets()).or_else(|| workload(name)),
         ShowKind::Experiment => preset(hearth_lab::Experiment::presets()),
     }
 }
