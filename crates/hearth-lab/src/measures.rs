@@ -157,8 +157,9 @@ impl Measure {
                 format!("{application}, {}", end.text())
             }
             Measure::SliceRatio { workload, .. } => format!("{workload}, slice"),
-            Measure::MissesChange { workload, .. } | Measure::MissesChangeOver { workload, .. } => {
-                format!("{workload}, misses")
+            Measure::MissesChange { workload, policy } => format!("{workload}, misses, {policy}"),
+            Measure::MissesChangeOver { workload, policy, over } => {
+                format!("{workload}, misses, {policy} over {over}")
             }
             Measure::MissesChangeLead { workload, .. } => format!("{workload}, misses less the best other"),
             Measure::TimeChange { workload, policy } => format!("{workload}, time, {policy}"),
