@@ -122,7 +122,9 @@ impl Bars {
         let row = format!("grid-row:{}", index + 1);
         let (low, high) = (axis.percent(figure.low), axis.percent(figure.high));
         html! {
-            div.name style=(row) title=(policy.description) { (policy.name) }
+            div.name style=(row) title=(policy.description) {
+                @for part in policy.name.split_inclusive('+') { (part) wbr; }
+            }
             div.track style=(row) title={ (policy.name) ": " (format::spread(figure, self.show)) } {
                 (bar)
                 @if figure.low < figure.high {
