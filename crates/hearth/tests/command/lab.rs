@@ -87,3 +87,52 @@ fn page_policies_are_tried_on_recorded_runs() {
     }
     assert_eq!(page.matches("<polyline").count(), 6, "two curves each in figures 14 and 16");
 }
+
+/// Each measure of part N, on a workload that starts in a staggered fashion: its lines are as in `N.toml`.
+const CLUSTERS: &str = r#"
+id = "C"
+title = "Clusters"
+paper = "Nobody 2001"
+machine = "dash-16"
+baseline = "standard"
+followed = "ocean"
+
+[[claim]]
+id = "C1"
+kind = "outcome"
+text = "everything moves"
+rows = [
+    { measure = { of = "switch_rate", workload = "WORKLOAD", application = "ocean", policy = "standard", to = "context" }, low = 0.1 },
+    { measure = { of = "switch_rate", workload = "WORKLOAD", application = "ocean", policy = "standard", to = "node" }, low = 0.1 },
+    { measure = { of = "switches_left", workload = "WORKLOAD", application = "ocean", policy = "both", to = "cpu" }, low = 0.0, high = 50.0 },
+    { measure = { of = "response_time", workload = "WORKLOAD", policy = "both" }, low = 0.2, high = 1.1 },
+    { measure = { of = "response_spread", workload = "WORKLOAD", policy = "both" }, low = 0.0001, high = 0.5 },
+    { measure = { of = "response_minus", workload = "WORKLOAD", policy = "standard+dash", minus = "standard" }, low = 0.01 },
+    { measure = { of = "local_rise", workload = "WORKLOAD", policy = "both", over = "standard" }, low = 5.0 },
+    { measure = { of = "cpu_time_over", workload = "WORKLOAD", application = "ocean", policy = "both", over = "standard" }, high = -5.0 },
+    { measure = { of = "recovery", workload = "WORKLOAD", application = "ocean", policy = "standard+dash" }, low = 0.0, high = 100.0 },
+]
+"#;
+
+#[test]
+fn clusters_are_measured_on_a_staggered_workload_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let [workload, file, page] =
+        ["jobs.toml", "clusters.toml", "clusters.html"].map(|name| folder.path().join(name));
+    let job = |number: u32| format!("{{ program = \"ocean\", start = \"{} ms\" }},", number * 500);
+    let jobs: String = (0..24).map(job).collect();
+    let text = format!("name = \"jobs\"\ndescription = \"two dozen oceans\"\njobs = [{jobs}]\n");
+    std::fs::write(&workload, text).unwrap();
+    std::fs::write(&file, CLUSTERS.replace("WORKLOAD", workload.to_str().unwrap())).unwrap();
+    let arguments = ["lab", file.to_str().unwrap(), "--scale", "0.02", "--json"];
+    let judged = json(&[&arguments[..], &["--report", page.to_str().unwrap()]].concat());
+    for row in judged["claims"][0]["rows"].as_array().unwrap() {
+        assert_eq!(row["holds"], true, "{row}");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    for text in
+        ["Local and remote misses", "Load profile", "CPU time by program", "Pages of ocean on its node"]
+    {
+        assert!(page.contains(text), "{text}");
+    }
+}
