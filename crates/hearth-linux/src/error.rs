@@ -86,6 +86,14 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// Pages of more nodes than there may be.
+    #[error("pages cannot be followed: {0}; leave them with --pages none")]
+    Pages(#[from] hearth_policy::pages::PlannerError),
+    /// Nowhere to move pages to.
+    #[error(
+        "only one memory node has memory, so no page can be nearer to a CPU than it is; nothing was started"
+    )]
+    OneNode,
     /// The host's topology.
     #[error(transparent)]
     Topology(#[from] hearth_machine::host::HostError),

@@ -16,6 +16,7 @@ pub mod kernel;
 mod log;
 pub mod observe;
 pub mod only;
+pub mod pages;
 pub mod scheduler;
 mod shape;
 pub mod task;

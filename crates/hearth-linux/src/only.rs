@@ -9,6 +9,7 @@ use crate::task::{BATCH, Class, EXT, OTHER, Thread};
 use crate::{Error, cgroup};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Passes at the start over tasks that fork meanwhile.
 const PASSES: usize = 5;
@@ -17,18 +18,18 @@ const PASSES: usize = 5;
 #[derive(Debug)]
 pub struct Only {
     folder: PathBuf,
-    journal: Journal,
+    journal: Arc<Mutex<Journal>>,
     /// When each thread that was put into the class began.
     ours: HashMap<i32, u64>,
 }
 
 impl Only {
-    /// Puts the cgroup's threads into `SCHED_EXT`; the changes go to the journal in `state`.
-    pub fn begin(folder: &Path, state: &Path) -> Result<Self, Error> {
+    /// Puts the cgroup's threads into `SCHED_EXT`; the changes go to the journal.
+    pub fn begin(folder: &Path, journal: Arc<Mutex<Journal>>) -> Result<Self, Error> {
         let is_ext = |tid: &i32| matches!(Class::of(*tid), Ok(Some(Class { policy: EXT, .. })));
         let others = cgroup::threads(folder).into_iter().filter(is_ext).filter_map(Thread::now).collect();
-        let mut journal = Journal::begin(state)?;
-        journal.make(vec![Change::Cgroup { folder: folder.to_owned(), others, policy: EXT }])?;
+        let change = Change::Cgroup { folder: folder.to_owned(), others, policy: EXT };
+        lock(&journal).make(vec![change])?;
         let mut only = Self { folder: folder.to_owned(), journal, ours: HashMap::new() };
         for _ in 0..PASSES {
             if only.look()? == 0 {
@@ -42,7 +43,7 @@ impl Only {
     pub fn look(&mut self) -> Result<usize, Error> {
         let threads = cgroup::threads(&self.folder);
         let changes: Vec<Change> = threads.iter().filter_map(|&tid| self.change(tid)).collect();
-        let refused = self.journal.make(changes.clone())?;
+        let refused = lock(&self.journal).make(changes.clone())?;
         if let Some((change, error)) = refused.first() {
             return Err(Error::Cgroup {
                 name: self.folder.display().to_string(),
@@ -51,7 +52,7 @@ impl Only {
         }
         self.ours.extend(changes.iter().filter_map(|change| match change {
             Change::Class { thread, .. } => Some((thread.tid, thread.start)),
-            Change::Cgroup { .. } => None,
+            _ => None,
         }));
         if self.ours.len() > 2 * threads.len() + 64 {
             self.ours.retain(|&tid, &mut start| Thread { tid, start }.is_there());
@@ -65,4 +66,9 @@ impl Only {
         let thread = Thread::now(tid)?;
         (self.ours.get(&tid) != Some(&thread.start)).then(|| Change::to_ext(thread, before))
     }
+}
+
+fn lock(journal: &Mutex<Journal>) -> MutexGuard<'_, Journal> {
+    // A journal is whole between two changes, whoever panicked.
+    journal.lock().unwrap_or_else(PoisonError::into_inner)
 }

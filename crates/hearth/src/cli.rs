@@ -1,7 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
 #[cfg(feature = "linux")]
-use crate::linux::{doctor, explain, start, status, stop, trace, undo};
+use crate::linux::{doctor, explain, pages, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 use crate::{generate, topology};
@@ -94,6 +94,10 @@ pub enum Command {
     #[cfg(feature = "linux")]
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
+    /// Shows where a program's memory lies, and which pages followed it
+    #[cfg(feature = "linux")]
+    #[command(after_help = pages::EXAMPLES)]
+    Pages(pages::Arguments),
     /// Writes what Hearth decides for a while, to be opened in ui.perfetto.dev
     #[cfg(feature = "linux")]
     Trace(trace::Arguments),

@@ -62,6 +62,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Explain(arguments) => linux::explain::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Pages(arguments) => linux::pages::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Trace(arguments) => linux::trace::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),

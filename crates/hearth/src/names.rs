@@ -6,9 +6,7 @@ use anyhow::anyhow;
 use hearth_lab::{Experiment, ExperimentError};
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
-#[cfg(feature = "lab")]
-use hearth_policy::pages::PagePolicy;
-use hearth_policy::pages::page_presets;
+use hearth_policy::pages::{PagePolicy, page_presets};
 use hearth_policy::{Policy, PolicyError};
 #[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
@@ -76,7 +74,6 @@ impl Policies {
 }
 
 /// A page policy by preset or file.
-#[cfg(feature = "lab")]
 pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
     PagePolicy::load(name).map_err(|error| match error {
         PolicyError::Unreadable(_) if !is_path(name) => unknown(Kind::PagePolicies, name),

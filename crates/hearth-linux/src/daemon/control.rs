@@ -6,10 +6,12 @@
 //! trace PID    has the decisions about a process or thread told from now on; 0: all
 //! decisions    those that were told since the last time
 //! untrace      has none told any more
+//! pages PID    what is known of a process's pages
 //! ```
 
-use super::Job;
 use super::metrics::Metrics;
+use super::{Job, Parts};
+use crate::pages::{Follower, PagesStatus, ProcessPages};
 use crate::{CpuStats, Decision, Error, Scheduler, Task};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -42,10 +44,12 @@ pub struct Status {
     pub version: String,
     /// The daemon.
     pub pid: u32,
-    /// The policy's name.
-    pub policy: String,
+    /// The policy's name; nothing if the kernel's own scheduler schedules.
+    pub policy: Option<String>,
     /// The cgroup whose tasks alone are Hearth's.
     pub only: Option<PathBuf>,
+    /// Pages that follow their processes, if they do.
+    pub pages: Option<PagesStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -62,16 +66,17 @@ pub struct CpuStatus {
     pub stats: CpuStats,
 }
 
-pub(super) fn status(scheduler: &Scheduler, job: &Job, since: Instant) -> Status {
-    let cpus = scheduler.stats().into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect();
+pub(super) fn status(parts: &Parts, job: &Job) -> Status {
+    let stats = parts.scheduler.as_ref().map(Scheduler::stats).unwrap_or_default();
     Status {
         schema: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        policy: job.policy.name.clone(),
+        policy: job.policy.as_ref().map(|policy| policy.name.clone()),
         only: job.only.clone(),
-        up_s: since.elapsed().as_secs_f64(),
-        cpus,
+        pages: parts.follower.as_ref().map(Follower::status),
+        up_s: parts.since.elapsed().as_secs_f64(),
+        cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
     }
 }
 
@@ -118,6 +123,12 @@ pub fn ask_decisions(folder: &Path) -> Result<Option<Told>, Error> {
     ask(folder, "decisions")
 }
 
+/// Asks the daemon what it knows of a process's pages; `None` if there is no daemon, or it does not
+/// follow the process.
+pub fn ask_pages(folder: &Path, pid: i32) -> Result<Option<ProcessPages>, Error> {
+    Ok(ask::<Option<ProcessPages>>(folder, &format!("pages {pid}"))?.flatten())
+}
+
 /// Has the daemon tell no more decisions; returns the last ones.
 pub fn ask_untrace(folder: &Path) -> Result<Option<Told>, Error> {
     ask(folder, "untrace")
@@ -159,6 +170,7 @@ enum Request {
     Trace(Option<i32>),
     Decisions,
     Untrace,
+    Pages(i32),
 }
 
 impl Request {
@@ -171,6 +183,7 @@ impl Request {
                 let pid: i32 = words.next()?.parse().ok()?;
                 Self::Trace((pid > 0).then_some(pid))
             }
+            Some("pages") => Self::Pages(words.next()?.parse().ok()?),
             Some("decisions") => Self::Decisions,
             Some("untrace") => Self::Untrace,
             Some(_) => return None,
@@ -199,9 +212,17 @@ fn refuse(error: &str) -> Vec<u8> {
     serde_json::to_vec(&Refusal { error: error.to_owned() }).unwrap_or_default()
 }
 
-fn answer(request: &Request, scheduler: &mut Scheduler, status: impl Fn(&Scheduler) -> Status) -> Vec<u8> {
+fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Status) -> Vec<u8> {
+    let scheduler = match (request, &mut parts.scheduler) {
+        (Request::Status, _) => return serde_json::to_vec(&status(parts)).unwrap_or_default(),
+        (Request::Pages(pid), _) => {
+            let process = parts.follower.as_ref().and_then(|follower| follower.process(*pid));
+            return serde_json::to_vec(&process).unwrap_or_default();
+        }
+        (_, Some(scheduler)) => scheduler,
+        (_, None) => return refuse("the kernel's own scheduler schedules; Hearth only moves pages"),
+    };
     let answer = match request {
-        Request::Status => serde_json::to_vec(&status(scheduler)),
         Request::Tasks(tids) => {
             let tasks = tids.iter().filter_map(|&tid| scheduler.task(tid)).collect();
             serde_json::to_vec(&Tasks { tasks })
@@ -210,8 +231,10 @@ fn answer(request: &Request, scheduler: &mut Scheduler, status: impl Fn(&Schedul
             Ok(()) => serde_json::to_vec(&Told::default()),
             Err(error) => serde_json::to_vec(&Refusal { error: error.to_string() }),
         },
-        Request::Decisions => serde_json::to_vec(&Told::from(scheduler.decisions())),
         Request::Untrace => serde_json::to_vec(&Told::from(scheduler.untrace())),
+        Request::Decisions | Request::Status | Request::Pages(_) => {
+            serde_json::to_vec(&Told::from(scheduler.decisions()))
+        }
     };
     answer.unwrap_or_default()
 }
@@ -243,11 +266,13 @@ impl Control {
         &mut self,
         time: Duration,
         metrics: Option<&Metrics>,
-        scheduler: &mut Scheduler,
-        status: impl Fn(&Scheduler) -> Status,
+        parts: &mut Parts,
+        status: impl Fn(&Parts) -> Status,
     ) {
         if self.traced.is_some_and(|asked| asked.elapsed() > TRACE_PATIENCE) {
-            scheduler.untrace();
+            if let Some(scheduler) = &mut parts.scheduler {
+                scheduler.untrace();
+            }
             self.traced = None;
         }
         let timeout = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -271,16 +296,17 @@ impl Control {
                         Request::Untrace => self.traced = None,
                         _ => {}
                     }
-                    answer(&request, scheduler, &status)
+                    answer(&request, parts, &status)
                 }
                 None => refuse(
-                    "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace",
+                    "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace, \
+                     pages PID",
                 ),
             };
             let _ = client.write_all(&text);
         }
         if let Some(metrics) = metrics {
-            metrics.answer(|| status(scheduler));
+            metrics.answer(|| status(parts));
         }
     }
 }
@@ -296,8 +322,18 @@ mod tests {
         assert_eq!(Request::parse("task 1 22\n"), Some(Request::Tasks(vec![1, 22])));
         assert_eq!(Request::parse("trace 0"), Some(Request::Trace(None)));
         assert_eq!(Request::parse("trace 7"), Some(Request::Trace(Some(7))));
-        for wrong in ["status 1", "task x", "trace", "trace 1 2", "untrace now", "stop", "trace 99999999999"]
-        {
+        assert_eq!(Request::parse("pages 7"), Some(Request::Pages(7)));
+        for wrong in [
+            "pages",
+            "pages x",
+            "status 1",
+            "task x",
+            "trace",
+            "trace 1 2",
+            "untrace now",
+            "stop",
+            "trace 99999999999",
+        ] {
             assert_eq!(Request::parse(wrong), None, "{wrong}");
         }
     }

@@ -4,6 +4,7 @@
 //! machine. One client is served at a time, and one that is slow is let go.
 
 use super::control::Status;
+use crate::pages::{PagesStatus, Reason};
 use crate::{CpuStats, Error};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
@@ -88,7 +89,7 @@ fn text_of(status: Status) -> String {
     let info = Family::<Vec<(String, String)>, Gauge>::default();
     info.get_or_create(&vec![
         ("version".into(), status.version.clone()),
-        ("policy".into(), status.policy.clone()),
+        ("policy".into(), status.policy.clone().unwrap_or_else(|| "none".into())),
     ])
     .set(1);
     registry.register("build_info", "Always 1: the version, and the policy in force", info);
@@ -133,9 +134,12 @@ impl Collector for Counts {
             let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             ConstCounter::new(count).encode(metric)?;
         }
+        if let Some(pages) = &status.pages {
+            encode_pages(pages, &mut encoder)?;
+        }
         let up = encoder.encode_descriptor(
             "uptime",
-            "Time since the scheduler was loaded",
+            "Time since Hearth began, or loaded the scheduler again",
             Some(&Unit::Seconds),
             MetricType::Gauge,
         )?;
@@ -143,6 +147,57 @@ impl Collector for Counts {
         let cpus = encoder.encode_descriptor("cpus", "CPUs that are scheduled", None, MetricType::Gauge)?;
         ConstGauge::new(status.cpus.len() as i64).encode(cpus)
     }
+}
+
+/// Pages that follow their processes.
+fn encode_pages(pages: &PagesStatus, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+    let counter = MetricType::Counter;
+    for (name, help, count) in [
+        ("pages_moved", "Base pages that were moved to where their process runs", pages.tally.moved_pages),
+        ("pages_moved_bytes", "Their bytes", pages.tally.moved_bytes),
+        ("pages_freezes", "How often a page was frozen", pages.freezes),
+    ] {
+        ConstCounter::new(count).encode(encoder.encode_descriptor(name, help, None, counter)?)?;
+    }
+    for (name, help, time) in [
+        ("pages_moving", "Time that moving took within the kernel", pages.moving_s),
+        ("pages_cpu", "CPU time of the thread that follows processes, moving included", pages.cpu_s),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, Some(&Unit::Seconds), counter)?;
+        ConstCounter::new(time).encode(metric)?;
+    }
+    let mut failed =
+        encoder.encode_descriptor("pages_failed", "Base pages that could not be moved", None, counter)?;
+    for reason in Reason::ALL {
+        let count = pages.tally.failed_pages.get(&reason).copied().unwrap_or(0);
+        ConstCounter::new(count).encode(failed.encode_family(&[("reason", reason.label())])?)?;
+    }
+    let mut stayed = encoder.encode_descriptor(
+        "pages_stayed",
+        "How often a page in use elsewhere stayed",
+        None,
+        counter,
+    )?;
+    for (reason, count) in
+        [("frozen", pages.stayed_frozen), ("cost", pages.stayed_cost), ("quota", pages.stayed_quota)]
+    {
+        ConstCounter::new(count).encode(stayed.encode_family(&[("reason", reason)])?)?;
+    }
+    for (name, help, count) in [
+        ("pages_frozen", "Base pages that may not move for now", pages.frozen_pages),
+        ("pages_processes", "Processes that ran of late", pages.processes),
+        ("pages_sampled_processes", "Processes whose accesses are sampled", pages.sampled),
+    ] {
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(count.min(i64::MAX as u64) as i64).encode(metric)?;
+    }
+    if let Some(share) = pages.local_share {
+        let help = "Of the memory that may be moved, the part on the node where its process runs";
+        let metric =
+            encoder.encode_descriptor("pages_local", help, Some(&Unit::Ratios), MetricType::Gauge)?;
+        ConstGauge::new(share).encode(metric)?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -156,8 +211,9 @@ mod tests {
             schema: 1,
             version: "1.2.3".into(),
             pid: 1,
-            policy: "fa\"ir".into(),
+            policy: Some("fa\"ir".into()),
             only: None,
+            pages: None,
             up_s: 1.5,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
         }
@@ -188,6 +244,28 @@ mod tests {
                 "{line} in\n{text}"
             );
         }
+    }
+
+    #[test]
+    fn pages_that_follow_their_processes_are_counted() {
+        let mut pages = PagesStatus::of_none();
+        pages.tally.moved_pages = 3;
+        pages.tally.failed_pages.insert(Reason::NoMemory, 4);
+        (pages.stayed_quota, pages.frozen_pages, pages.local_share) = (5, 6, Some(0.5));
+        let text = text_of(Status { pages: Some(pages), policy: None, ..status() });
+        for line in [
+            "hearth_build_info{version=\"1.2.3\",policy=\"none\"} 1",
+            "hearth_pages_moved_total 3",
+            "hearth_pages_failed_total{reason=\"no_memory\"} 4",
+            "hearth_pages_failed_total{reason=\"busy\"} 0",
+            "hearth_pages_stayed_total{reason=\"quota\"} 5",
+            "hearth_pages_frozen 6",
+            "hearth_pages_local_ratios 0.5",
+            "hearth_pages_moving_seconds_total 0.0",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+        }
+        assert!(!text_of(status()).contains("pages_moved"));
     }
 
     #[test]

@@ -2,11 +2,13 @@
 
 use super::{lock, run_folder, state_folder};
 use crate::ending::Ending;
+use crate::journal::{self, Journal};
 use crate::only::Only;
-use crate::{Error, Options, Scheduler, journal};
+use crate::{Error, Options, Scheduler};
 use hearth_machine::host;
 use hearth_policy::Policy;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// The right to switch the scheduler, which nobody else has meanwhile. Dropping it switches it off.
 pub struct Session {
@@ -35,7 +37,8 @@ impl Session {
         let options = Options { partial: self.only.is_some(), stalls: false };
         self.on = Some(Scheduler::start(&self.policy, &host, options)?);
         if let Some(cgroup) = &self.only {
-            Only::begin(cgroup, &self.state)?;
+            let journal = Arc::new(Mutex::new(Journal::begin(&self.state)?));
+            Only::begin(cgroup, journal)?;
         }
         Ok(())
     }

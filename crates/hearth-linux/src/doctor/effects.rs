@@ -20,7 +20,8 @@ fn numa_balancing(root: &Root) -> Option<Finding> {
         _ => Finding::warning(
             SUBJECT,
             "on",
-            "does not act on Hearth's tasks: their pages stay where they are; the node credit keeps tasks near them",
+            "does not act on Hearth's tasks: the node credit keeps them near their pages, and Hearth moves pages \
+             itself (start --pages)",
         ),
     })
 }

@@ -8,6 +8,7 @@ mod counters;
 mod effects;
 mod host;
 mod kernel;
+mod pages;
 
 use serde::Serialize;
 use std::fs;
@@ -85,6 +86,7 @@ pub fn look(root: &Path) -> Report {
     if root.is_here() {
         findings.extend(counters::findings());
     }
+    findings.extend(pages::findings(&root));
     findings.extend(effects::findings(&root));
     findings.extend(host::daemons(&root));
     let verdict = match (cannot, lacks) {

@@ -70,7 +70,7 @@ fn the_kernel_s_configuration_says_why_there_is_no_sched_ext() {
 #[test]
 fn what_a_scheduler_turns_off_is_a_warning_with_the_consequence() {
     for (file, text, subject, word) in [
-        ("proc/sys/kernel/numa_balancing", "1", "NUMA balancing", "pages stay"),
+        ("proc/sys/kernel/numa_balancing", "1", "NUMA balancing", "moves pages itself"),
         ("sys/kernel/debug/sched/llc_balancing/enabled", "1", "cache-aware load balancing", "credit"),
         ("sys/kernel/debug/sched/features", "GENTLE SCHED_CACHE", "cache-aware load balancing", "credit"),
         ("sys/devices/system/cpu/smt/active", "1", "core scheduling", "cookie"),

@@ -1,6 +1,7 @@
 //! One change on the host: what is needed to undo it, and to see that it is still ours.
 
 use crate::cgroup;
+use crate::pages::sampler::{self, Claim};
 use crate::task::{Class, EXT, OTHER, Thread, class_name};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -33,7 +34,20 @@ pub enum Change {
         /// `SCHED_EXT`, but for tests.
         policy: u32,
     },
+    /// Entries of Hearth's own were put into the empty list of DAMON's threads.
+    Damon {
+        /// Which.
+        claim: Claim,
+    },
+    /// NUMA balancing was switched off.
+    NumaBalancing {
+        /// Its mode.
+        before: u32,
+    },
 }
+
+/// The file of NUMA balancing's mode.
+const NUMA_BALANCING: &str = "/proc/sys/kernel/numa_balancing";
 
 /// What became of a change when it was to be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,7 +75,7 @@ impl Change {
     pub fn is_alive(&self) -> bool {
         match self {
             Self::Class { thread, .. } => thread.is_there(),
-            Self::Cgroup { .. } => true,
+            Self::Cgroup { .. } | Self::Damon { .. } | Self::NumaBalancing { .. } => true,
         }
     }
 
@@ -70,7 +84,15 @@ impl Change {
         match self {
             Self::Class { thread, before, policy } => Class { policy: *policy, ..*before }.set(thread.tid),
             Self::Cgroup { .. } => Ok(()),
+            Self::Damon { claim } => sampler::make(*claim),
+            Self::NumaBalancing { .. } => set_numa_balancing(0),
         }
+    }
+
+    /// NUMA balancing switched off; nothing if it is off, or not there.
+    pub fn numa_balancing_off() -> Option<Self> {
+        let before = numa_balancing().filter(|mode| *mode != 0)?;
+        Some(Self::NumaBalancing { before })
     }
 
     /// Takes the change back, if it is still ours.
@@ -78,7 +100,30 @@ impl Change {
         match self {
             Self::Class { thread, before, policy } => undo_class(*thread, before, *policy),
             Self::Cgroup { folder, others, policy } => undo_cgroup(folder, others, *policy),
+            Self::Damon { claim } => sampler::take_back(*claim),
+            Self::NumaBalancing { before } => undo_numa_balancing(*before),
         }
+    }
+}
+
+fn numa_balancing() -> Option<u32> {
+    std::fs::read_to_string(NUMA_BALANCING).ok()?.trim().parse().ok()
+}
+
+fn set_numa_balancing(mode: u32) -> Result<(), Errno> {
+    let written = std::fs::write(NUMA_BALANCING, mode.to_string());
+    written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+fn undo_numa_balancing(before: u32) -> Outcome {
+    match numa_balancing() {
+        None => Outcome::Gone,
+        Some(now) if now == before => Outcome::Already,
+        Some(0) => match set_numa_balancing(before) {
+            Ok(()) => Outcome::Undone(1),
+            Err(error) => Outcome::Failed(error.to_string()),
+        },
+        Some(now) => Outcome::Changed(format!("its mode is {now} now")),
     }
 }
 
@@ -143,6 +188,8 @@ impl fmt::Display for Change {
             Self::Cgroup { folder, .. } => {
                 write!(out, "tasks that inherited SCHED_EXT in {}", folder.display())
             }
+            Self::Damon { .. } => write!(out, "DAMON's threads: none again"),
+            Self::NumaBalancing { before } => write!(out, "NUMA balancing: back to mode {before}"),
         }
     }
 }

@@ -35,21 +35,22 @@ struct Header {
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
-    file: File,
+    /// Nothing until there is a change.
+    file: Option<File>,
     changes: Vec<Change>,
     compact_above: usize,
 }
 
 impl Journal {
-    /// Begins an empty one. There must be none: [`undo`] removes it.
+    /// Begins an empty one, which is on the disk from its first change on. There must be none:
+    /// [`undo`] removes it.
     pub fn begin(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let path = folder.join(NAME);
         if path.exists() {
             return Err(Error::file(path)(ErrorKind::AlreadyExists.into()));
         }
-        let file = write_whole(folder, &[])?;
-        Ok(Self { folder: folder.to_owned(), file, changes: Vec::new(), compact_above: COMPACT_ABOVE })
+        Ok(Self { folder: folder.to_owned(), file: None, changes: Vec::new(), compact_above: COMPACT_ABOVE })
     }
 
     /// Writes changes down, and makes them when they are on the disk. Returns those that the system
@@ -60,7 +61,12 @@ impl Journal {
         }
         let mut text = Vec::new();
         changes.iter().try_for_each(|change| line(&mut text, change)).map_err(self.error())?;
-        self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(self.error())?;
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => write_whole(&self.folder, &[])?,
+        };
+        file.write_all(&text).and_then(|()| file.sync_data()).map_err(self.error())?;
+        self.file = Some(file);
         let mut refused = Vec::new();
         for change in &changes {
             match change.make() {
@@ -71,7 +77,7 @@ impl Journal {
         self.changes.extend(changes);
         if self.changes.len() > self.compact_above {
             self.changes.retain(Change::is_alive);
-            self.file = write_whole(&self.folder, &self.changes)?;
+            self.file = Some(write_whole(&self.folder, &self.changes)?);
             self.compact_above = COMPACT_ABOVE.max(2 * self.changes.len());
         }
         Ok(refused)

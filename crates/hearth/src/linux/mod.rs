@@ -2,6 +2,7 @@
 
 pub mod doctor;
 pub mod explain;
+pub mod pages;
 pub mod start;
 pub mod status;
 pub mod stop;

@@ -19,13 +19,22 @@ Examples:
   hearth start                          until `hearth stop`
   hearth start --for 60s                for a minute
   hearth start --only nginx.service     the tasks of this cgroup, no others
-  hearth start --policy ./mine.toml     with a policy of one's own";
+  hearth start --policy ./mine.toml     with a policy of one's own
+  hearth start --pages none             pages stay on their memory nodes
+  hearth start --pages-only             pages follow their processes under the kernel's own scheduler";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The policy: a name or a TOML file
     #[arg(short, long, default_value = "fair")]
     policy: String,
+    /// When pages follow their process to another memory node: none, linux, or a TOML file
+    #[arg(long, value_name = "PAGES", default_value = "linux")]
+    pages: String,
+    /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
+    /// no sched_ext
+    #[arg(long, conflicts_with = "policy")]
+    pages_only: bool,
     /// Stop after this time, for example 60s or 10m
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
@@ -48,6 +57,16 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let policy = names::policy(&arguments.policy)?;
+    let policy = (!arguments.pages_only).then_some(policy);
+    let pages = match arguments.pages.as_str() {
+        "none" => None,
+        name => Some(names::page_policy(name)?),
+    };
+    if policy.is_none() && pages.is_none() {
+        return Err(Failure::Input(anyhow!(
+            "--pages-only with --pages none would do nothing; leave one of them out"
+        )));
+    }
     let only = arguments.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
@@ -58,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let stop = interrupt::flag()?;
     let (metrics, stalls, duration) = (arguments.metrics, arguments.stall, arguments.duration);
-    let job = Job { policy, only, metrics, stalls, duration };
+    let job = Job { policy, pages, only, metrics, stalls, duration };
     match daemon::run(&job, stop, tell).map_err(failure)? {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
@@ -78,7 +97,15 @@ fn tell(event: Event<'_>) {
 
 fn on(status: &Status) -> String {
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
-    format!("Hearth schedules {what} (policy {}, process {})", status.policy, status.pid)
+    let pages = status.pages.as_ref().map(|pages| format!(", pages {}", pages.policy)).unwrap_or_default();
+    let notes = status.pages.iter().flat_map(|pages| &pages.notes).map(|note| format!("\npages: {note}"));
+    let notes: String = notes.collect();
+    match &status.policy {
+        Some(policy) => {
+            format!("Hearth schedules {what} (policy {policy}{pages}, process {}){notes}", status.pid)
+        }
+        None => format!("Hearth moves the pages of {what} (process {}{pages}){notes}", status.pid),
+    }
 }
 
 /// Leaves a process behind that holds the scheduler, and returns when it does.
@@ -118,7 +145,10 @@ fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> 
 
 /// Leaves Hearth on after this process.
 pub fn leave_on(policy: &str, only: Option<&str>) -> Outcome {
-    let words = ["start", "--policy", policy].into_iter().chain(only.map(|_| "--only")).chain(only);
+    let words = ["start", "--policy", policy, "--pages", "none"]
+        .into_iter()
+        .chain(only.map(|_| "--only"))
+        .chain(only);
     detach(words.map(OsString::from)).map(|_| ())
 }
 
@@ -128,7 +158,9 @@ pub fn failure(error: hearth_linux::Error) -> Failure {
     // An error's text has its source's already.
     let said = anyhow!("{error}");
     match error {
-        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } => Failure::Code(4, said),
+        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } | Error::OneNode | Error::Pages(_) => {
+            Failure::Code(4, said)
+        }
         Error::Cgroup { .. } => Failure::Input(said),
         Error::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))

@@ -1,5 +1,6 @@
 //! `hearth status`: who schedules this machine.
 
+use super::pages;
 use super::start::failure;
 use crate::failure::Outcome;
 use crate::output;
@@ -37,21 +38,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let ending = ending.map(|ending| ended(&ending)).unwrap_or_default();
         return output::print(&format!("Hearth does not run: this machine has {loaded}\n{ending}"));
     };
+    let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
+    let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
+    let pages = status.pages.as_ref().map(pages::summary).unwrap_or_default();
+    let Some(policy) = &status.policy else {
+        return output::print(&format!(
+            "Hearth has moved pages of {what} for {up} (process {}); the kernel's own scheduler schedules\n{pages}",
+            status.pid
+        ));
+    };
     let mut text = format!(
-        "Hearth has scheduled {} for {} (policy {}, process {})\n\n\
+        "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{pages}\n\
          {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
-        status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string()),
-        humantime::format_duration(Duration::from_secs(status.up_s as u64)),
-        status.policy,
-        status.pid,
-        "cpu",
-        "kept",
-        "own",
-        "domain",
-        "foreign",
-        "direct",
-        "preempted",
-        "idle",
+        status.pid, "cpu", "kept", "own", "domain", "foreign", "direct", "preempted", "idle",
     );
     for cpu in &status.cpus {
         let s = &cpu.stats;

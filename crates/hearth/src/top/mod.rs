@@ -157,7 +157,10 @@ fn head(status: Option<&Status>) -> String {
             let what =
                 status.only.as_ref().map_or(String::new(), |only| format!(", only {}", only.display()));
             let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
-            format!("Hearth: policy {}{what}, for {up}", status.policy)
+            match &status.policy {
+                Some(policy) => format!("Hearth: policy {policy}{what}, for {up}"),
+                None => format!("the kernel's own scheduler; Hearth moves pages{what}, for {up}"),
+            }
         }
         None => match kernel::loaded_scheduler() {
             Some(name) if name.starts_with("hearth") => "Hearth; run as root to see its counts".to_owned(),
