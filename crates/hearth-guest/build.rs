@@ -5,7 +5,17 @@ use std::{env, process};
 
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("bench", &["bench.c"]),
-    ("tasks", &["tasks/main.c", "tasks/spin.c", "tasks/waiting.c", "tasks/ends.c", "tasks/pressure.c"]),
+    (
+        "tasks",
+        &[
+            "tasks/main.c",
+            "tasks/spin.c",
+            "tasks/waiting.c",
+            "tasks/ends.c",
+            "tasks/pressure.c",
+            "tasks/pages.c",
+        ],
+    ),
 ];
 
 fn main() {

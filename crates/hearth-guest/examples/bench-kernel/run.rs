@@ -81,7 +81,11 @@ pub enum Scheduler {
 impl Scheduler {
     pub fn hearth(path: &str, arguments: &str) -> Self {
         let name = format!("hearth {arguments}").trim().to_owned();
-        Self::Program { name, path: path.to_owned(), arguments: format!("start --foreground {arguments}") }
+        Self::Program {
+            name,
+            path: path.to_owned(),
+            arguments: format!("start --foreground --pages none {arguments}"),
+        }
     }
 }
 

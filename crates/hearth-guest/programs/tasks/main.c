@@ -12,6 +12,7 @@
  *   tasks newcomers MS COUNT                         tasks that come to a crowded CPU
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
+ *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
  *
  * They print lines of key=value pairs, which the top of each command's file explains. The exit
  * status is 0 if what the command itself can check was right.
@@ -27,6 +28,7 @@ static const struct {
 	{"forks", command_forks},	{"exits", command_exits},
 	{"affinity", command_affinity}, {"newcomers", command_newcomers},
 	{"hog", command_hog},		{"memory", command_memory},
+	{"pages", command_pages},
 };
 
 int main(int argc, char **argv)

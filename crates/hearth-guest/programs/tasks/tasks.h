@@ -24,6 +24,7 @@ int command_affinity(int argc, char **argv);
 int command_newcomers(int argc, char **argv);
 int command_hog(int argc, char **argv);
 int command_memory(int argc, char **argv);
+int command_pages(int argc, char **argv);
 
 /* A number among the arguments, or its default. */
 static inline int number(int argc, char **argv, int index, int otherwise)

@@ -11,7 +11,7 @@ use hearth_guest::{Guest, GuestError, Kernel, Output, Record};
 /// Shell functions of the scripts.
 const FUNCTIONS: &str = r#"
 start() {
-	bench start /tmp/log hearth start --foreground "$@" && return
+	bench start /tmp/log hearth start --foreground --pages none "$@" && return
 	cat /tmp/log
 	exit 1
 }
