@@ -26,7 +26,8 @@ pub(crate) fn policy(policy: &Policy, tick_ns: u64) -> types::hearth_policy {
 }
 
 /// The cache domain of each online CPU: the CPUs that share its outermost cache that holds data; a
-/// CPU of which no such cache is known shares one with its socket.
+/// CPU of which no such cache is known shares one with its socket. A cache across nodes counts as one
+/// for each node: to the scheduler all of a domain is equally far from any CPU.
 pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
     let mut domains: Vec<Vec<usize>> = Vec::new();
     for cpu in &host.cpus {
@@ -41,7 +42,10 @@ pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
         let in_package =
             || host.cpus.iter().filter(|other| other.package == cpu.package).map(|other| other.id);
         let mut members = cache.map_or_else(|| in_package().collect(), |cache| cache.cpus.clone());
-        members.retain(|member| !domains.iter().any(|domain| domain.contains(member)));
+        let node = |id: usize| host.nodes.iter().find(|node| node.cpus.contains(&id)).map(|node| node.id);
+        members.retain(|member| {
+            node(*member) == node(cpu.id) && !domains.iter().any(|domain| domain.contains(member))
+        });
         if !members.contains(&cpu.id) {
             members.push(cpu.id);
         }
@@ -81,6 +85,7 @@ pub(crate) fn topology(host: &HostTopology) -> Result<types::hearth_topology, Er
 mod tests {
     use super::*;
     use hearth_machine::host::{HostCache, HostCpu, HostNode};
+    use proptest::prelude::*;
 
     fn cpu(id: usize, package: u64) -> HostCpu {
         HostCpu { id, core_cpus: vec![id], package: Some(package), clock_hz: None }
@@ -119,6 +124,82 @@ mod tests {
     fn cpus_without_a_known_cache_share_one_with_their_socket() {
         let host = HostTopology { cpus: vec![cpu(0, 0), cpu(1, 1), cpu(2, 0)], ..HostTopology::default() };
         assert_eq!(domains(&host), [vec![0, 2], vec![1]]);
+    }
+
+    fn node(id: usize, cpus: &[usize], memory_bytes: u64) -> HostNode {
+        HostNode { id, cpus: cpus.to_vec(), memory_bytes, distances: vec![] }
+    }
+
+    #[test]
+    fn a_cache_across_nodes_is_a_domain_of_each() {
+        let host = HostTopology {
+            cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 0), cpu(3, 0)],
+            caches: vec![cache(3, &[0, 1, 2, 3])],
+            nodes: vec![node(0, &[0, 2], 1), node(1, &[1, 3], 1)],
+            ..HostTopology::default()
+        };
+        assert_eq!(domains(&host), [vec![0, 2], vec![1, 3]]);
+    }
+
+    #[test]
+    fn nodes_may_be_unequal_and_lack_memory_or_cpus() {
+        let host = HostTopology {
+            cpus: vec![cpu(0, 0), cpu(1, 0), cpu(2, 0), cpu(7, 1)],
+            caches: vec![cache(3, &[0, 1, 2]), cache(3, &[7])],
+            nodes: vec![node(0, &[0, 1, 2], 1 << 40), node(3, &[], 1 << 20), node(9, &[7], 0)],
+            ..HostTopology::default()
+        };
+        let shape = topology(&host).unwrap();
+        assert_eq!((shape.nr_cpus, shape.nr_domains), (8, 2));
+        assert_eq!((shape.node_of[2], shape.node_of[7]), (0, 9));
+        assert_eq!((&shape.first[..2], &shape.end[..2]), (&[0, 3][..], &[3, 4][..]));
+    }
+
+    #[test]
+    fn as_many_domains_as_cpus_fit() {
+        let host = HostTopology {
+            cpus: (0..MAX_CPUS).map(|id| cpu(id, id as u64)).collect(),
+            nodes: vec![node(0, &(0..MAX_CPUS).collect::<Vec<_>>(), 1)],
+            ..HostTopology::default()
+        };
+        let shape = topology(&host).unwrap();
+        assert_eq!((shape.nr_domains as usize, shape.end[MAX_CPUS - 1] as usize), (MAX_CPUS, MAX_CPUS));
+    }
+
+    /// For each CPU that is there: its node and the cache that it shares.
+    fn cpus() -> impl Strategy<Value = Vec<(usize, usize, usize)>> {
+        prop::collection::btree_map(0..MAX_CPUS, (0_usize..5, 0_usize..6), 1..60)
+            .prop_map(|cpus| cpus.into_iter().map(|(id, (node, cache))| (id, node * 3, cache)).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn each_cpu_is_in_one_domain_of_its_node_and_its_cache(cpus in cpus()) {
+            let of = |test: &dyn Fn(&(usize, usize, usize)) -> bool| -> Vec<usize> {
+                cpus.iter().filter(|cpu| test(cpu)).map(|(id, ..)| *id).collect()
+            };
+            let host = HostTopology {
+                cpus: cpus.iter().map(|(id, ..)| cpu(*id, 0)).collect(),
+                caches: (0..5).map(|number| cache(3, &of(&|cpu| cpu.2 == number))).collect(),
+                nodes: (0..15).map(|number| node(number, &of(&|cpu| cpu.1 == number), 1)).collect(),
+                ..HostTopology::default()
+            };
+            let shape = topology(&host).unwrap();
+            for (id, of_node, of_cache) in &cpus {
+                prop_assert_eq!(shape.node_of[*id] as usize, *of_node);
+                let domain = shape.domain_of[*id] as usize;
+                let members = &shape.member[shape.first[domain] as usize..shape.end[domain] as usize];
+                prop_assert_eq!(members.iter().filter(|member| **member as usize == *id).count(), 1);
+                let found = |member: &u32| cpus.iter().find(|cpu| cpu.0 == *member as usize).unwrap();
+                prop_assert!(members.iter().all(|member| found(member).1 == *of_node));
+                // Those of cache 5, which is not known, share the rest of their socket.
+                let is_known = members.iter().all(|member| found(member).2 != 5);
+                let is_one = members.iter().all(|member| found(member).2 == *of_cache);
+                prop_assert!(is_one || !is_known, "{:?} of {:?}", members, cpus);
+            }
+            let all: u32 = (0..shape.nr_domains as usize).map(|d| shape.end[d] - shape.first[d]).sum();
+            prop_assert_eq!(all as usize, cpus.len());
+        }
     }
 
     #[test]

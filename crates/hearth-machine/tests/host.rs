@@ -247,6 +247,23 @@ fn a_cpu_on_no_node_is_counted_to_the_first() {
 }
 
 #[test]
+fn nodes_are_read_whatever_their_numbers_sizes_and_cpus() {
+    let fixture = two_sockets();
+    fs::remove_dir_all(fixture.root().join("sys/devices/system/node")).expect("nodes");
+    fixture.node(0, "0-3,8-11", 64 * 1024, "10 21 17 28");
+    fixture.node(4, "4-7,12-15", 0, "21 10 28 17");
+    fixture.node(8, "", 256 * 1024, "17 28 10 28");
+    fixture.write("sys/devices/system/node/node9/cpulist", "");
+    let host = fixture.read();
+    let shape: Vec<_> =
+        host.nodes.iter().map(|node| (node.id, node.cpus.len(), node.memory_bytes >> 30)).collect();
+    assert_eq!(shape, [(0, 8, 64), (4, 8, 0), (8, 0, 256), (9, 0, 0)]);
+    assert_eq!(host.nodes[1].distances, [21, 10, 28, 17]);
+    assert_eq!(host.nodes[3].distances, [0; 0]);
+    host.to_machine().expect("a machine").machine.check().expect("possible");
+}
+
+#[test]
 fn a_folder_that_is_no_linux_host_is_an_error() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let error = host::read(folder.path()).expect_err("empty");
