@@ -10,7 +10,7 @@
  *   small    pages of 4 KiB (the default)     huge    huge pages
  *   mbind    bound to its node by mbind       policy  set_mempolicy for the node of HOME-CPU
  *   shared   a thread on HOME-CPU uses the same pages at the same time
- *   idle     the pages are not used
+ *   idle     the pages are not used, and no lines are printed
  *
  *   at_ms=T local=PERCENT changes=N huge=N  every 500 ms, and at the end: pages on the node of CPU;
  *                                           how often one was found on another node than before;
@@ -150,6 +150,7 @@ int command_pages(int argc, char **argv)
 	bool is_used = strcmp(what, "idle");
 	char *scratch = map(SCRATCH);
 	pthread_t other;
+	int here;
 
 	size = (size_t)number(argc, argv, 0, 32) << 20;
 	place(what, home_cpu, scratch);
@@ -163,10 +164,11 @@ int command_pages(int argc, char **argv)
 			touch(scratch);
 		else
 			scratch[0]++;
-		if (now_ns() >= line) {
+		if (is_used && now_ns() >= line) {
 			line += BETWEEN_LINES_NS;
+			here = local(node_of_this_cpu());
 			printf("at_ms=%lu local=%d changes=%d huge=%d\n", now_ns() / NS_PER_MS,
-			       local(node_of_this_cpu()), changes, huge_mib());
+			       here, changes, huge_mib());
 			fflush(stdout);
 		}
 		sleep_ns(BETWEEN_ROUNDS_NS);

@@ -20,7 +20,7 @@ const LOOK_SAMPLED: Duration = Duration::from_secs(2);
 const LOOK_FIRST: Duration = Duration::from_secs(5);
 const LOOK_LAST: Duration = Duration::from_secs(60);
 /// A look takes at most this part of the time until the next.
-const LOOK_PART: u32 = 500;
+const LOOK_PART: u32 = 250;
 /// So many samples without a move end the sampling for a while, which doubles up to the last.
 const IDLE_SAMPLES: u32 = 10;
 const REST_FIRST: Duration = Duration::from_secs(10);

@@ -172,6 +172,29 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_goes_offline_makes_what_was_read_stale() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |file: &str, text: &str| {
+            let path = folder.path().join("sys/devices/system").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("cpu/online", "0-1\n");
+        put("node/has_memory", "0-1\n");
+        for node in ["node0", "node1"] {
+            put(&format!("node/{node}/cpulist"), "0-1\n");
+            put(&format!("node/{node}/meminfo"), "Node 0 MemTotal: 8 kB\n");
+        }
+        let nodes = Nodes::read(folder.path()).unwrap();
+        assert!(nodes.differ() && !nodes.are_stale(folder.path()));
+        put("node/has_memory", "0\n");
+        put("node/node1/meminfo", "Node 1 MemTotal: 0 kB\n");
+        assert!(nodes.are_stale(folder.path()));
+        let nodes = Nodes::read(folder.path()).unwrap();
+        assert!(!nodes.differ() && nodes.index(NodeId(1)).is_none());
+    }
+
+    #[test]
     fn this_machine_has_a_node_with_memory() {
         let nodes = Nodes::read(Path::new("/")).unwrap();
         assert!(!nodes.with_memory().is_empty() && !nodes.are_stale(Path::new("/")));

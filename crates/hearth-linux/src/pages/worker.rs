@@ -22,6 +22,10 @@ use std::time::{Duration, Instant};
 /// The time between two rounds, and the longest.
 const ROUND: Duration = Duration::from_secs(1);
 const ROUND_LAST: Duration = Duration::from_secs(30);
+const ROUND_LAST_BUSY: Duration = Duration::from_secs(4);
+/// Looks at memory of processes that are not sampled may take this part of all time, so much at once.
+const LOOK_PART: f64 = 0.004;
+const LOOK_BURST: f64 = 0.2;
 /// A round takes at most this part of the time until the next: with nothing to sample, and with.
 const PART_IDLE: u32 = 250;
 const PART_BUSY: u32 = 10;
@@ -53,7 +57,9 @@ impl Follower {
         let stop = Arc::new(AtomicBool::new(false));
         let mut worker = Worker::new(options, journal, Arc::clone(&stop))?;
         worker.take_notes();
-        let book = Arc::new(Mutex::new(Book { status: worker.status(), processes: HashMap::new() }));
+        // This thread is not the one whose time is told.
+        let status = PagesStatus { cpu_s: 0.0, ..worker.status() };
+        let book = Arc::new(Mutex::new(Book { status, processes: HashMap::new() }));
         let told = Arc::clone(&book);
         let run = move || {
             // Where this is refused, the thread has the priority of the daemon.
@@ -104,6 +110,10 @@ pub(super) struct Worker {
     pub(super) notes: Vec<String>,
     pub(super) planner: Planner,
     pub(super) numbers: Numbers,
+    /// Seconds of CPU time that looks may take now, and since when; what they took in this round.
+    look_credit: f64,
+    look_since: Instant,
+    looked: Duration,
     pub(super) mover: Mover,
     pub(super) tally: Tally,
 }
@@ -131,6 +141,9 @@ impl Worker {
             notes: Vec::new(),
             planner,
             numbers: Numbers::default(),
+            look_credit: LOOK_BURST,
+            look_since: Instant::now(),
+            looked: Duration::ZERO,
             tally: Tally::default(),
         })
     }
@@ -142,12 +155,12 @@ impl Worker {
         while !self.is_over() {
             let cpu = cpu_time();
             self.round();
-            let cost = cpu_time().saturating_sub(cpu);
+            let cost = cpu_time().saturating_sub(cpu + std::mem::take(&mut self.looked));
             self.move_pages();
             self.publish(book);
             let is_busy = !self.mover.is_idle() || self.followed.values().any(|one| one.sampled.is_some());
-            let part = if is_busy { PART_BUSY } else { PART_IDLE };
-            self.pause((cost * part).clamp(ROUND, ROUND_LAST), is_busy);
+            let (part, last) = if is_busy { (PART_BUSY, ROUND_LAST_BUSY) } else { (PART_IDLE, ROUND_LAST) };
+            self.pause((cost * part).clamp(ROUND, last), is_busy);
         }
         let sampled: Vec<i32> = self.followed.keys().copied().collect();
         sampled.into_iter().for_each(|pid| self.release(pid));
@@ -211,14 +224,27 @@ impl Worker {
 
     fn look(&mut self) {
         let since_start = self.begin.elapsed();
+        let earned = LOOK_PART * self.look_since.elapsed().as_secs_f64();
+        self.look_credit = (self.look_credit + earned).min(LOOK_BURST);
+        self.look_since = Instant::now();
         let mut gone = Vec::new();
         // What did not run did not come nearer to its memory.
         for (pid, one) in self.followed.iter_mut().filter(|(_, one)| !one.ran.is_empty()) {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
+            let is_sampled = one.sampled.is_some();
+            if !is_sampled && self.look_credit <= 0.0 {
+                continue;
+            }
+            let cpu = cpu_time();
             if one.look(Instant::now(), since_start).is_err() {
                 gone.push(*pid);
+            }
+            if !is_sampled {
+                let took = cpu_time().saturating_sub(cpu);
+                self.looked += took;
+                self.look_credit -= took.as_secs_f64();
             }
         }
         gone.into_iter().for_each(|pid| self.forget(pid));

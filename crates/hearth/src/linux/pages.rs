@@ -47,13 +47,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
             "there is no process {pid}; `ps -e` or `hearth top` lists those that are"
         )));
     }
-    let followed = if pages.is_some() { daemon::ask_pages(&folder, pid).map_err(failure)? } else { None };
+    let may_ask = rustix::process::geteuid().is_root();
+    let followed = match pages {
+        Some(_) if may_ask => daemon::ask_pages(&folder, pid).map_err(failure)?,
+        _ => None,
+    };
     let is_followed = followed.is_some();
-    let hint = hint.or_else(|| {
-        (!is_followed).then(|| {
-            "Hearth does not follow it: it has not run since Hearth was started, or is smaller than 4 MiB\n".into()
-        })
-    });
+    let hint = hint.or_else(|| (!is_followed).then(|| unknown(may_ask).to_owned()));
     // What the kernel says now is newer than what the daemon saw last.
     let mut process = pages::look(pid).map_err(failure)?;
     if let Some(followed) = followed {
@@ -77,6 +77,15 @@ fn hint(status: Option<&Status>) -> Option<String> {
                 .into(),
         ),
         Some(_) => None,
+    }
+}
+
+/// Why nothing is known of a process.
+fn unknown(may_ask: bool) -> &'static str {
+    if may_ask {
+        "Hearth does not follow it: it has not run since Hearth was started, or is smaller than 4 MiB\n"
+    } else {
+        "This is what the kernel tells; what Hearth knows of it is for root: sudo hearth pages …\n"
     }
 }
 
