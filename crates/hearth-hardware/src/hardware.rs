@@ -233,6 +233,11 @@ impl Hardware {
         true
     }
 
+    /// Whether a node has memory left for a page.
+    pub fn has_room(&self, node: usize) -> bool {
+        self.pages.has_room(node)
+    }
+
     fn copy_words(&mut self, cpu: usize, page: Address, access: Access) {
         for word in (page..page + self.page_bytes()).step_by(WORD_BYTES) {
             let _ = self.reference(cpu, word, access, Mode::Kernel);

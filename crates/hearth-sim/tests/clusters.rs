@@ -81,6 +81,18 @@ fn pages_follow_their_process_and_stay() {
     assert!(follow.total.counters.remote_misses() * 2 < stay.total.counters.remote_misses());
 }
 
+#[test]
+fn a_node_without_room_gets_no_page_and_asking_costs_little() {
+    let mut machine = devices_on_node_1();
+    // Too little for the leaver's pages, and taken by the kernel's own before it comes.
+    machine.nodes[1].memory_bytes = 4 * machine.page_bytes;
+    let (stay, full) = (run(&machine, None, leaver), run(&machine, Some("dash"), leaver));
+    assert!(full.total.counters.page_moves <= 4, "{}", full.total.counters.page_moves);
+    let more_ps = full.total.counters.system_ps - stay.total.counters.system_ps;
+    assert!(more_ps > 0, "each second it is asked again");
+    assert!(more_ps < full.total.cpu_ns * 1000 / 10, "{more_ps} ps of {} ns", full.total.cpu_ns);
+}
+
 /// Two programs on different nodes that sweep the same pages in turn.
 fn sharers(memory: &Memory) -> Vec<Application> {
     let array = memory.array::<u64>(PAGES * WORDS, Placement::Node(0));

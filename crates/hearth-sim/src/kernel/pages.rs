@@ -53,7 +53,9 @@ impl Kernel {
     }
 
     fn move_page(&mut self, cpu: usize, page: u32, to: NodeId) {
-        self.charge(cpu, Entry::PageMove);
+        // The fault handler asks for a free page first. If there is none, that was all.
+        let has_room = self.hardware.borrow().has_room(usize::from(to));
+        self.charge(cpu, if has_room { Entry::PageMove } else { Entry::PageFault });
         let has_moved = self.hardware.borrow_mut().move_page(cpu, page, usize::from(to));
         let now_ns = self.ports[cpu].now_ps() / 1000;
         let Some(planner) = &mut self.pages else { return };
