@@ -5,6 +5,7 @@
 //! happen in its true order (locks, wake-ups) asks to be first and waits for its turn, so the window
 //! only bounds how finely references of different CPUs to shared lines and to the bus interleave.
 
+use crate::disks::Disks;
 use crate::kernel::{Entry, Flush, Kernel, State};
 use crate::measure::RunResult;
 use crate::memory::Memory;
@@ -129,38 +130,13 @@ pub struct Simulation {
     window_ps: u64,
     sample_ps: u64,
     time_limit_ps: u64,
-    io: Io,
+    disks: Disks,
     alive: usize,
     /// Applications that start later: their number, and their tasks until then.
     coming: Vec<(usize, Vec<(String, Body)>)>,
     /// Whether to audit, and then whether tasks are attached.
     audit: Option<bool>,
     stop: Option<&'static AtomicBool>,
-}
-
-/// The CPUs of a node, as bits.
-fn node_cpus(machine: &Machine, node: usize) -> u64 {
-    (0..machine.cpus()).filter(|&cpu| machine.node_of(cpu) == node).fold(0, |bits, cpu| bits | 1 << cpu)
-}
-
-/// The disks: requests queue for the one that is free first.
-struct Io {
-    request_ps: u64,
-    ps_per_byte: u64,
-    cpu: usize,
-    /// CPUs that can start a request, as bits.
-    starters: u64,
-    free_ps: Vec<u64>,
-}
-
-impl Io {
-    fn serve(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        let service_ps = self.request_ps + bytes * self.ps_per_byte;
-        let first = (0..self.free_ps.len()).min_by_key(|&disk| self.free_ps[disk]).unwrap_or_default();
-        let done_ps = self.free_ps[first].max(now_ps) + service_ps;
-        self.free_ps[first] = done_ps;
-        done_ps
-    }
 }
 
 impl Simulation {
@@ -178,13 +154,6 @@ impl Simulation {
         if options.timeline {
             kernel.account.keep_timeline();
         }
-        let io = Io {
-            request_ps: machine.kernel.io_request_ns * 1000,
-            ps_per_byte: 1_000_000_000_000 / machine.kernel.io_bytes_per_s.max(1),
-            cpu: machine.kernel.io_interrupt_cpu,
-            starters: machine.kernel.io_node.map_or(kernel.all_cpus(), |node| node_cpus(machine, node)),
-            free_ps: vec![0; machine.kernel.io_parallel.max(1)],
-        };
         Ok(Self {
             kernel,
             events: BinaryHeap::new(),
@@ -192,7 +161,7 @@ impl Simulation {
             window_ps: options.window_cycles * machine.cycle_ps(),
             sample_ps: options.sample_ns * 1000,
             time_limit_ps: options.time_limit_ns.saturating_mul(1000),
-            io,
+            disks: Disks::new(machine),
             alive: 0,
             coming: Vec::new(),
             audit: options.audit.then_some(policy.attached),
@@ -353,10 +322,10 @@ impl Simulation {
                 self.post(now_ps + ns * 1000, Event::Wake { cpu, task });
                 self.block(cpu, task);
             }
-            Request::Io { bytes } if self.io.starters >> cpu & 1 == 1 => self.start_io(cpu, task, bytes),
+            Request::Io { bytes } if self.disks.can_start(cpu) => self.start_io(cpu, task, bytes),
             Request::Io { bytes } => {
                 self.kernel.tasks[task].pending_io = Some(bytes);
-                self.kernel.migrate_current(cpu, self.io.starters);
+                self.kernel.migrate_current(cpu, self.disks.starters);
             }
             Request::Fork { name, body } => {
                 self.kernel.charge(cpu, Entry::Fork);
@@ -372,8 +341,8 @@ impl Simulation {
     /// The task on a CPU that can starts a request to the disk, and blocks until it is served.
     fn start_io(&mut self, cpu: usize, task: TaskId, bytes: u64) {
         self.kernel.tasks[task].sched.allow(self.kernel.all_cpus());
-        let done_ps = self.io.serve(self.kernel.port(cpu).now_ps(), bytes);
-        self.post(done_ps, Event::Wake { cpu: self.io.cpu, task });
+        let done_ps = self.disks.serve(self.kernel.port(cpu).now_ps(), bytes);
+        self.post(done_ps, Event::Wake { cpu: self.disks.cpu, task });
         self.block(cpu, task);
     }
 
@@ -391,7 +360,7 @@ impl Simulation {
                 self.kernel.wake(task, cpu, End::Interrupt);
             }
             Event::Start(coming) => {
-                let cpu = self.io.cpu;
+                let cpu = self.disks.cpu;
                 self.kernel.interrupt(cpu, at_ps);
                 let (application, tasks) = &mut self.coming[coming];
                 let (application, tasks) = (*application, std::mem::take(tasks));

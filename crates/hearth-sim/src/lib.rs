@@ -4,6 +4,7 @@
 //! in [`memory`] and [`sync`]; what a run tells in [`measure`]. The scheduler is `bpf/`, compiled
 //! natively and called through sched_ext's own interface.
 
+mod disks;
 mod engine;
 mod kernel;
 pub mod measure;
