@@ -2,9 +2,8 @@
 //! streams, which it leaves in the folder given: 64-bit words, the address with bit 63 for a store.
 
 use hearth_hardware::{Access, Hardware, Mode, Placement};
-use hearth_lab::{Job, Workload, run_one};
+use hearth_lab::{Job, Policies, Workload, run_one};
 use hearth_machine::Machine;
-use hearth_policy::Policy;
 use hearth_trace::{Kind, Trace};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -95,8 +94,7 @@ fn whole_machine() -> Result<f64, Box<dyn Error>> {
     let job = Job {
         machine: Arc::new(Machine::load("dash-16")?),
         workload: Workload::Mix("matrix+matrix+matrix+matrix".into()),
-        policy: Policy::load("light")?,
-        pages: None,
+        policies: Policies::load("light")?,
         scale: 0.25,
         seed: 1,
         options: hearth_sim::Options::default(),

@@ -1,9 +1,8 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
+use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
-use hearth_policy::Policy;
-use hearth_policy::pages::PagePolicy;
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::{Built, WorkloadError};
@@ -57,10 +56,8 @@ pub struct Job {
     pub machine: Arc<Machine>,
     /// The programs.
     pub workload: Workload,
-    /// The policy.
-    pub policy: Policy,
-    /// When pages move; nothing if they stay where they were touched first.
-    pub pages: Option<PagePolicy>,
+    /// The policies.
+    pub policies: Policies,
     /// Length of the programs, above 0 and up to 1.
     pub scale: f64,
     /// Seed of the programs and of the machine's page frames.
@@ -69,22 +66,12 @@ pub struct Job {
     pub options: Options,
 }
 
-impl Job {
-    /// The policy's name, with the page policy's behind it if there is one: `both+dash`.
-    pub fn policy_name(&self) -> String {
-        match &self.pages {
-            Some(pages) => format!("{}+{}", self.policy.name, pages.name),
-            None => self.policy.name.clone(),
-        }
-    }
-}
-
 /// A run that is done.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// The workload's name.
     pub workload: String,
-    /// The policy's name.
+    /// The policies' name.
     pub policy: String,
     /// The seed.
     pub seed: u64,
@@ -149,16 +136,16 @@ impl JobError {
 pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobError> {
     let wrap = |error| JobError::Simulation {
         workload: job.workload.name(),
-        policy: job.policy_name(),
+        policy: job.policies.name(),
         seed: job.seed,
         error,
     };
     let options = Options { seed: job.seed, ..job.options };
-    let mut simulation = Simulation::new(&job.machine, &job.policy, &options).map_err(wrap)?;
+    let mut simulation = Simulation::new(&job.machine, &job.policies.policy, &options).map_err(wrap)?;
     if let Some(stop) = stop {
         simulation.stop_when(stop);
     }
-    if let Some(pages) = &job.pages {
+    if let Some(pages) = &job.policies.pages {
         simulation.migrate_pages(&job.machine, pages).map_err(wrap)?;
     }
     let mut checks = Vec::new();
@@ -170,7 +157,7 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     for (name, check) in checks {
         check().map_err(|reason| JobError::Check { name, reason })?;
     }
-    let (workload, policy, seed) = (job.workload.name(), job.policy_name(), job.seed);
+    let (workload, policy, seed) = (job.workload.name(), job.policies.name(), job.seed);
     // Logs are large: what is to be known of one is worked out before the next run begins.
     let study = result.misses.take().map(|log| Study::of(&log, result.cpus)).transpose();
     let run = || format!("{workload} under {policy}, seed {seed}");

@@ -6,7 +6,7 @@ use crate::numa;
 use crate::trace_study;
 use hearth_policy::POINT_NS;
 use hearth_sim::RunResult;
-use hearth_sim::measure::{ApplicationResult, Tally};
+use hearth_sim::measure::Tally;
 use hearth_sim::program::End;
 
 impl From<EndName> for End {
@@ -55,9 +55,8 @@ fn time(run: &RunResult) -> f64 {
 }
 
 /// The tallies of an application's copies are alike: the first will do.
-fn tally<'a>(run: &'a RunResult, application: &str) -> Option<&'a Tally> {
-    let is_it = |result: &&ApplicationResult| result.name.split('#').next() == Some(application);
-    run.applications.iter().find(is_it).map(|result| &result.tally)
+fn tally<'a>(run: &'a RunResult, application: &'a str) -> Option<&'a Tally> {
+    numa::copies(&run.applications, application).next().map(|(_, result)| &result.tally)
 }
 
 /// How far apart the applications' rates of CPU time are while all of them run, in percent of their

@@ -5,13 +5,17 @@ use crate::experiment::SwitchName;
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Sample};
 
+/// The program that an application runs, without the number of the copy.
+pub(crate) fn program(name: &str) -> &str {
+    name.split('#').next().unwrap_or(name)
+}
+
 /// The copies of an application in a run, with their places in it.
 pub(crate) fn copies<'a>(
     applications: &'a [ApplicationResult],
     application: &'a str,
 ) -> impl Iterator<Item = (usize, &'a ApplicationResult)> {
-    let is_it = move |result: &ApplicationResult| result.name.split('#').next() == Some(application);
-    applications.iter().enumerate().filter(move |(_, result)| is_it(result))
+    applications.iter().enumerate().filter(move |(_, result)| program(&result.name) == application)
 }
 
 /// Switches a second of an application's tasks (table 2): all copies together, over their response times.

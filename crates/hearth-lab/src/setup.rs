@@ -2,8 +2,8 @@
 
 use crate::experiment::{Experiment, Measure};
 use crate::job::{Job, Workload};
+use crate::policies::Policies;
 use hearth_machine::Machine;
-use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Policy, PolicyError};
 use hearth_sim::{Flush, Options};
 use std::sync::Arc;
@@ -15,8 +15,6 @@ pub struct Setup {
     pub workload: String,
     /// The policy.
     pub policy: PolicyName,
-    /// The page policy, if pages move.
-    pub pages: Option<String>,
     /// When caches are emptied.
     pub flush: FlushName,
     /// Whether misses are recorded, for page policies to be tried on.
@@ -26,7 +24,7 @@ pub struct Setup {
 /// A policy by name or by its constants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PolicyName {
-    /// A preset.
+    /// A preset, perhaps with a page policy: `both+dash`.
     Named(String),
     /// Affinity with these constants, in points.
     Affinity {
@@ -57,12 +55,8 @@ const NEVER_NS: u64 = 1 << 62;
 impl Setup {
     /// A workload under a policy, or under a policy and a page policy: `both+dash`.
     pub(crate) fn new(workload: &str, policy: &str) -> Self {
-        let (policy, pages) = match policy.split_once('+') {
-            Some((policy, pages)) => (policy, Some(pages.to_owned())),
-            None => (policy, None),
-        };
         let policy = PolicyName::Named(policy.into());
-        Self { workload: workload.into(), policy, pages, flush: FlushName::Never, records: false }
+        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false }
     }
 
     fn recorded(workload: &str, policy: &str) -> Self {
@@ -75,7 +69,7 @@ impl Setup {
 
     fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
         let policy = PolicyName::Affinity { a_t, a_p, decays };
-        Self { workload: workload.into(), policy, pages: None, flush: FlushName::Never, records: false }
+        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false }
     }
 
     /// The run of this set-up with a seed.
@@ -83,11 +77,11 @@ impl Setup {
     /// # Errors
     /// [`PolicyError`] if there is no such policy.
     pub fn job(&self, machine: &Arc<Machine>, scale: f64, seed: u64) -> Result<Job, PolicyError> {
-        let policy = match &self.policy {
-            PolicyName::Named(name) => Policy::load(name)?,
+        let policies = match &self.policy {
+            PolicyName::Named(name) => Policies::load(name)?,
             &PolicyName::Affinity { a_t, a_p, decays } => {
                 let policy = Policy::affinity(a_t, a_p);
-                if decays { policy } else { Policy { decay_ns: NEVER_NS, ..policy } }
+                Policies::from(if decays { policy } else { Policy { decay_ns: NEVER_NS, ..policy } })
             }
         };
         let flush = match self.flush {
@@ -97,8 +91,7 @@ impl Setup {
         };
         let options = Options { flush, record_misses: self.records, ..Options::default() };
         let workload = Workload::Mix(self.workload.clone());
-        let pages = self.pages.as_deref().map(PagePolicy::load).transpose()?;
-        Ok(Job { machine: Arc::clone(machine), workload, policy, pages, scale, seed, options })
+        Ok(Job { machine: Arc::clone(machine), workload, policies, scale, seed, options })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use anyhow::anyhow;
 #[cfg(feature = "lab")]
-use hearth_lab::{Experiment, ExperimentError};
+use hearth_lab::{Experiment, ExperimentError, Policies};
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::pages::{PagePolicy, page_presets};
@@ -44,35 +44,6 @@ pub fn machine(name: &str) -> Result<Machine, Failure> {
     })
 }
 
-/// A scheduling policy, and the page policy beside it if there is one: `both+dash`.
-#[cfg(feature = "lab")]
-#[derive(Clone, Debug)]
-pub struct Policies {
-    /// Both names, joined.
-    pub name: String,
-    /// Both descriptions.
-    pub description: String,
-    pub policy: Policy,
-    pub pages: Option<PagePolicy>,
-}
-
-#[cfg(feature = "lab")]
-impl Policies {
-    fn load(text: &str) -> Result<Self, Failure> {
-        let (first, second) = text.split_once('+').unzip();
-        let policy = policy(first.unwrap_or(text))?;
-        let pages = second.map(page_policy).transpose()?;
-        let (name, description) = match &pages {
-            Some(pages) => (
-                format!("{}+{}", policy.name, pages.name),
-                format!("{}. Pages: {}", policy.description, pages.description),
-            ),
-            None => (policy.name.clone(), policy.description.clone()),
-        };
-        Ok(Self { name, description, policy, pages })
-    }
-}
-
 /// A page policy by preset or file.
 pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
     PagePolicy::load(name).map_err(|error| match error {
@@ -84,10 +55,14 @@ pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
 /// Policies by preset or file, with or without a page policy, each once.
 #[cfg(feature = "lab")]
 pub fn policies(names: &[String]) -> Result<Vec<Policies>, Failure> {
-    let policies: Vec<Policies> = names.iter().map(|name| Policies::load(name)).collect::<Result<_, _>>()?;
+    let load = |name: &String| {
+        let (first, second) = Policies::split(name);
+        Ok(Policies { policy: policy(first)?, pages: second.map(page_policy).transpose()? })
+    };
+    let policies: Vec<Policies> = names.iter().map(load).collect::<Result<_, Failure>>()?;
     for (index, policy) in policies.iter().enumerate() {
-        if policies[..index].iter().any(|other| other.name == policy.name) {
-            let name = &policy.name;
+        if policies[..index].iter().any(|other| other.name() == policy.name()) {
+            let name = policy.name();
             return Err(Failure::Input(anyhow!(
                 "--policies has two policies called {name}; leave one out, or give it another `name`"
             )));

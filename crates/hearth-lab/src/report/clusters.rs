@@ -3,7 +3,8 @@
 
 use super::bars::{Bars, compared_with, of_each};
 use super::{Comparison, Figure, PolicyRuns, format};
-use crate::numa::{copies, local_share};
+use crate::Policies;
+use crate::numa::{copies, local_share, program};
 use hearth_page::plot::{Axis, Plot, color, legend, level_lines, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Sample, Tally};
@@ -61,7 +62,7 @@ fn local_and_remote(comparison: &Comparison) -> Markup {
 fn programs(comparison: &Comparison) -> Vec<&str> {
     let mut programs: Vec<&str> = Vec::new();
     for name in comparison.applications() {
-        let program = name.split('#').next().unwrap_or(name);
+        let program = program(name);
         if !programs.contains(&program) {
             programs.push(program);
         }
@@ -124,18 +125,19 @@ fn active(applications: &[ApplicationResult]) -> Vec<(u64, usize)> {
     curve
 }
 
+fn moves_pages(policy: &PolicyRuns) -> bool {
+    Policies::split(&policy.name).1.is_some()
+}
+
 /// A policy's colour: that of its scheduling policy, with or without page migration.
 fn policy_color(comparison: &Comparison, policy: &PolicyRuns) -> String {
-    let plain = |name: &str| name.split('+').next().unwrap_or_default().to_owned();
-    let mut names: Vec<String> = comparison.policies.iter().map(|policy| plain(&policy.name)).collect();
-    let mut seen = Vec::new();
-    names.retain(|name| {
-        !seen.contains(name) && {
-            seen.push(name.clone());
-            true
-        }
-    });
-    color(names.iter().position(|name| *name == plain(&policy.name)).unwrap_or_default())
+    let scheduling = |policy: &PolicyRuns| Policies::split(&policy.name).0.to_owned();
+    let mut names: Vec<String> = comparison.policies.iter().map(scheduling).collect();
+    let first = names.iter().position(|name| *name == scheduling(policy)).unwrap_or_default();
+    names.truncate(first);
+    names.sort_unstable();
+    names.dedup();
+    color(names.len())
 }
 
 fn load(comparison: &Comparison) -> Markup {
@@ -149,7 +151,7 @@ fn load(comparison: &Comparison) -> Markup {
         (level_lines(&y))
         @for (policy, curve) in comparison.policies.iter().zip(&curves) {
             polyline.curve style={ "stroke:" (policy_color(comparison, policy)) }
-                stroke-dasharray=(if policy.name.contains('+') { "none" } else { "5 4" })
+                stroke-dasharray=(if moves_pages(policy) { "none" } else { "5 4" })
                 points=(corners(curve, &x, &y)) {
                 title { (policy.name) ": done at " (format!("{:.1} s", curve_end_s(curve))) }
             }
@@ -164,7 +166,7 @@ fn load(comparison: &Comparison) -> Markup {
         description: "Number of active jobs over time by policy".into(),
         drawing,
     };
-    let plain = comparison.policies.iter().filter(|policy| !policy.name.contains('+'));
+    let plain = comparison.policies.iter().filter(|policy| !moves_pages(policy));
     html! {
         section {
             h2 { "Load profile" }

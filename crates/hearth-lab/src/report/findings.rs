@@ -1,10 +1,8 @@
 //! The claims of an experiment with their verdicts, as they are told in text and on pages.
 
 use super::{Comparison, PolicyRuns};
-use crate::{ClaimResult, Experiment, Judgement, Run, Verdict};
+use crate::{ClaimResult, Experiment, Judgement, Policies, Run, Verdict};
 use hearth_machine::Machine;
-use hearth_policy::Policy;
-use hearth_policy::pages::PagePolicy;
 
 /// A judged experiment.
 pub struct Findings<'a> {
@@ -81,7 +79,8 @@ impl Findings<'_> {
                 None => policies.push((&run.policy, vec![run.clone()])),
             }
         }
-        policies.sort_by_key(|(name, _)| (*name != self.experiment.baseline, name.contains('+')));
+        policies
+            .sort_by_key(|(name, _)| (*name != self.experiment.baseline, Policies::split(name).1.is_some()));
         policies
             .into_iter()
             .filter_map(|(name, runs)| PolicyRuns::new(name, &description(name), runs))
@@ -89,14 +88,9 @@ impl Findings<'_> {
     }
 }
 
-/// A policy in a sentence, by its name or, with a page policy, both names joined.
+/// Policies in a sentence, if their name can be loaded.
 fn description(name: &str) -> String {
-    let (policy, pages) = name.split_once('+').map_or((name, None), |(policy, pages)| (policy, Some(pages)));
-    let policy = Policy::load(policy).map(|policy| policy.description).unwrap_or_default();
-    match pages.map(PagePolicy::load) {
-        Some(Ok(pages)) => format!("{policy}. Pages: {}", pages.description),
-        _ => policy,
-    }
+    Policies::load(name).map(|policies| policies.description()).unwrap_or_default()
 }
 
 /// A value, its spread, and the band that it must be in, as text.

@@ -2,9 +2,9 @@
 
 use super::Arguments;
 use crate::failure::Failure;
-use crate::names::{self, Policies};
+use crate::names;
 use hearth_lab::report::{Comparison, PolicyRuns};
-use hearth_lab::{Job, JobError, Run, Workload};
+use hearth_lab::{Job, JobError, Policies, Run, Workload};
 use hearth_machine::Machine;
 use hearth_sim::Options;
 use hearth_trace::Trace;
@@ -38,8 +38,7 @@ impl Plan {
         let job = |seed: u64, policies: &Policies| Job {
             machine: Arc::clone(&machine),
             workload: workload.clone(),
-            policy: policies.policy.clone(),
-            pages: policies.pages.clone(),
+            policies: policies.clone(),
             scale,
             seed,
             options: Options { timeline: charts && seed == 1, sample_ns, ..default },
@@ -63,7 +62,7 @@ impl Plan {
         let partial = runs.iter().any(|runs| runs.len() < self.seeds.len());
         let named = self.policies.iter().zip(runs);
         let policies =
-            named.filter_map(|(policy, runs)| PolicyRuns::new(&policy.name, &policy.description, runs));
+            named.filter_map(|(policy, runs)| PolicyRuns::new(&policy.name(), &policy.description(), runs));
         let comparison = Comparison {
             machine: self.machine.name.clone(),
             machine_description: self.machine.description.clone(),
