@@ -166,11 +166,17 @@ struct Refusal {
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     Status,
+    Pages(i32),
+    Scheduler(Question),
+}
+
+/// What only a scheduler can answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Question {
     Tasks(Vec<i32>),
     Trace(Option<i32>),
     Decisions,
     Untrace,
-    Pages(i32),
 }
 
 impl Request {
@@ -178,14 +184,17 @@ impl Request {
         let mut words = line.split_whitespace();
         let request = match words.next() {
             None | Some("status") => Self::Status,
-            Some("task") => return words.map(|tid| tid.parse().ok()).collect::<Option<_>>().map(Self::Tasks),
+            Some("pages") => Self::Pages(words.next()?.parse().ok()?),
+            Some("task") => {
+                let tids = words.by_ref().map(|tid| tid.parse().ok()).collect::<Option<_>>()?;
+                Self::Scheduler(Question::Tasks(tids))
+            }
             Some("trace") => {
                 let pid: i32 = words.next()?.parse().ok()?;
-                Self::Trace((pid > 0).then_some(pid))
+                Self::Scheduler(Question::Trace((pid > 0).then_some(pid)))
             }
-            Some("pages") => Self::Pages(words.next()?.parse().ok()?),
-            Some("decisions") => Self::Decisions,
-            Some("untrace") => Self::Untrace,
+            Some("decisions") => Self::Scheduler(Question::Decisions),
+            Some("untrace") => Self::Scheduler(Question::Untrace),
             Some(_) => return None,
         };
         words.next().is_none().then_some(request)
@@ -213,30 +222,32 @@ fn refuse(error: &str) -> Vec<u8> {
 }
 
 fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Status) -> Vec<u8> {
-    let scheduler = match (request, &mut parts.scheduler) {
-        (Request::Status, _) => return serde_json::to_vec(&status(parts)).unwrap_or_default(),
-        (Request::Pages(pid), _) => {
-            let process = parts.follower.as_ref().and_then(|follower| follower.process(*pid));
-            return serde_json::to_vec(&process).unwrap_or_default();
-        }
-        (_, Some(scheduler)) => scheduler,
-        (_, None) => return refuse("the kernel's own scheduler schedules; Hearth only moves pages"),
-    };
     let answer = match request {
-        Request::Tasks(tids) => {
+        Request::Status => serde_json::to_vec(&status(parts)),
+        Request::Pages(pid) => {
+            serde_json::to_vec(&parts.follower.as_ref().and_then(|follower| follower.process(*pid)))
+        }
+        Request::Scheduler(question) => match &mut parts.scheduler {
+            Some(scheduler) => answer_of(scheduler, question),
+            None => return refuse("the kernel's own scheduler schedules; Hearth only moves pages"),
+        },
+    };
+    answer.unwrap_or_default()
+}
+
+fn answer_of(scheduler: &mut Scheduler, question: &Question) -> serde_json::Result<Vec<u8>> {
+    match question {
+        Question::Tasks(tids) => {
             let tasks = tids.iter().filter_map(|&tid| scheduler.task(tid)).collect();
             serde_json::to_vec(&Tasks { tasks })
         }
-        Request::Trace(pid) => match scheduler.trace(*pid) {
+        Question::Trace(pid) => match scheduler.trace(*pid) {
             Ok(()) => serde_json::to_vec(&Told::default()),
             Err(error) => serde_json::to_vec(&Refusal { error: error.to_string() }),
         },
-        Request::Untrace => serde_json::to_vec(&Told::from(scheduler.untrace())),
-        Request::Decisions | Request::Status | Request::Pages(_) => {
-            serde_json::to_vec(&Told::from(scheduler.decisions()))
-        }
-    };
-    answer.unwrap_or_default()
+        Question::Decisions => serde_json::to_vec(&Told::from(scheduler.decisions())),
+        Question::Untrace => serde_json::to_vec(&Told::from(scheduler.untrace())),
+    }
 }
 
 /// The daemon's end of the socket.
@@ -292,8 +303,10 @@ impl Control {
                 }
                 Some(request) => {
                     match request {
-                        Request::Trace(_) | Request::Decisions => self.traced = Some(Instant::now()),
-                        Request::Untrace => self.traced = None,
+                        Request::Scheduler(Question::Trace(_) | Question::Decisions) => {
+                            self.traced = Some(Instant::now());
+                        }
+                        Request::Scheduler(Question::Untrace) => self.traced = None,
                         _ => {}
                     }
                     answer(&request, parts, &status)
@@ -319,10 +332,17 @@ mod tests {
     fn requests_are_checked() {
         assert_eq!(Request::parse(""), Some(Request::Status));
         assert_eq!(Request::parse("status\n"), Some(Request::Status));
-        assert_eq!(Request::parse("task 1 22\n"), Some(Request::Tasks(vec![1, 22])));
-        assert_eq!(Request::parse("trace 0"), Some(Request::Trace(None)));
-        assert_eq!(Request::parse("trace 7"), Some(Request::Trace(Some(7))));
         assert_eq!(Request::parse("pages 7"), Some(Request::Pages(7)));
+        for (line, question) in [
+            ("task 1 22\n", Question::Tasks(vec![1, 22])),
+            ("task", Question::Tasks(Vec::new())),
+            ("trace 0", Question::Trace(None)),
+            ("trace 7", Question::Trace(Some(7))),
+            ("decisions", Question::Decisions),
+            ("untrace", Question::Untrace),
+        ] {
+            assert_eq!(Request::parse(line), Some(Request::Scheduler(question)), "{line}");
+        }
         for wrong in [
             "pages",
             "pages x",
