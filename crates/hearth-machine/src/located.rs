@@ -179,14 +179,21 @@ fn plain(expected: &str) -> &str {
 /// Names the known word that is nearest to `unknown`; `known` lists words in back quotes.
 fn suggest(unknown: &str, known: &str) -> String {
     let words: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    let near = |word: &&str| strsim::jaro_winkler(unknown, word);
-    let best =
-        words.iter().copied().max_by(|a, b| near(a).total_cmp(&near(b))).filter(|word| near(word) > 0.75);
-    match (best, words.is_empty()) {
-        (Some(word), _) => format!("did you mean `{word}`?"),
-        (None, false) => format!("it may be one of: {}", words.join(", ")),
-        (None, true) => "remove it".to_owned(),
+    if words.is_empty() { "remove it".to_owned() } else { one_of(unknown, &words) }
+}
+
+/// How to mend a word that is none of those known: the one that is likely meant, or all.
+pub fn one_of(unknown: &str, known: &[&str]) -> String {
+    match nearest(unknown, known) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => format!("it may be one of: {}", known.join(", ")),
     }
+}
+
+/// The known word that is likely meant by one that is not known.
+pub fn nearest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+    let near = |word: &&str| strsim::jaro_winkler(unknown, word);
+    known.iter().copied().max_by(|a, b| near(a).total_cmp(&near(b))).filter(|word| near(word) > 0.75)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -1,7 +1,7 @@
 //! Workloads whose programs start one after another, as TOML: `workloads/*.toml`.
 
-use crate::WorkloadError;
-use hearth_machine::located;
+use crate::{WorkloadError, names};
+use hearth_machine::located::{self, Fault};
 use hearth_machine::units::Nanoseconds;
 use serde::Deserialize;
 
@@ -44,15 +44,30 @@ impl Staggered {
     /// Reads a workload; `origin` is the file name that errors give.
     ///
     /// # Errors
-    /// Text that is not TOML, an unknown key, a wrong unit, no job at all.
+    /// Text that is not TOML, an unknown key, a wrong unit, no job at all, an unknown program.
     pub fn parse(text: &str, origin: &str) -> Result<Self, WorkloadError> {
         let staggered: Self = located::read(text, origin)?;
-        if staggered.jobs.is_empty() {
-            let fault =
-                located::Fault::new("jobs", "a workload without jobs", "name a program and its start");
-            return Err(fault.locate(text, origin).into());
-        }
+        staggered.check().map_err(|fault| fault.locate(text, origin))?;
         Ok(staggered)
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        if self.jobs.is_empty() {
+            return Err(Fault::new("jobs", "a workload without jobs", "name a program and its start"));
+        }
+        let known = names();
+        for (index, job) in self.jobs.iter().enumerate() {
+            let program = job.program.as_str();
+            if !known.contains(&program) {
+                let what = format!("no program is called {program:?}");
+                return Err(Fault::new(
+                    format!("jobs[{index}].program"),
+                    what,
+                    located::one_of(program, &known),
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The workload of a name or, if it ends in `.toml`, of a file; nothing if it is neither.
@@ -90,6 +105,14 @@ mod tests {
         assert!(error(&format!("{head}jobs = []")).contains("w.toml:3"));
         let wrong = error(&format!("{head}jobs = [{{ program = \"ocean\", start = \"5\" }}]"));
         assert!(wrong.contains("unit"), "{wrong}");
+        let jobs = "jobs = [\n  { program = \"water\", start = \"0 s\" },\n  { program = \"ocaen\", start = \"1 s\" },\n]";
+        assert_eq!(
+            error(&format!("{head}{jobs}")),
+            "w.toml:5: jobs[1].program: no program is called \"ocaen\"; did you mean `ocean`?"
+        );
+        let tables = "[[jobs]]\nprogram = \"doom\"\nstart = \"0 s\"\n";
+        let wrong = error(&format!("{head}{tables}"));
+        assert!(wrong.starts_with("w.toml:4: jobs[0].program: ") && wrong.contains("cholesky"), "{wrong}");
         assert!(Staggered::find("no-such.toml").is_err());
         assert_eq!(Staggered::find("matrix").unwrap(), None);
     }

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use anyhow::anyhow;
 #[cfg(feature = "lab")]
 use hearth_lab::{Experiment, ExperimentError, Policies};
+use hearth_machine::located;
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::pages::{PagePolicy, page_presets};
@@ -148,9 +149,7 @@ pub fn known(kind: Kind) -> Vec<&'static str> {
 /// The error for a name that is not known: names the nearest one, or all.
 pub fn unknown(kind: Kind, name: &str) -> Failure {
     let known = known(kind);
-    let near = |known: &&str| strsim::jaro_winkler(name, known);
-    let nearest = known.iter().copied().max_by(|a, b| near(a).total_cmp(&near(b)));
-    let mend = match nearest.filter(|known| near(known) > 0.75) {
+    let mend = match located::nearest(name, &known) {
         Some(nearest) => format!("did you mean {nearest}?"),
         None => format!("choose from {}{}", known.join(", "), or_file(kind)),
     };
