@@ -68,6 +68,16 @@ fn only_policies_that_may_move_a_page_say_so() {
     assert!(!PagePolicy { quota: Some(Quota::Pages(0)), ..preset("freeze") }.moves_pages());
 }
 
+#[test]
+fn only_the_policy_that_must_know_what_comes_cannot_be_followed_live() {
+    let refused: Vec<&str> = page_presets()
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| preset(name).not_live().is_some())
+        .collect();
+    assert_eq!(refused, ["post-facto"]);
+}
+
 /// The errors of a preset in which `from` has been replaced by `to`, once, for each edit.
 fn errors_after(edits: &[(&str, &str, &str)]) -> String {
     let error = |(name, from, to): &(&str, &str, &str)| {

@@ -13,7 +13,7 @@ use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_hardware::{Hardware, Unsupported};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use hearth_policy::pages::{PagePolicy, Rule};
+use hearth_policy::pages::PagePolicy;
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -180,8 +180,8 @@ impl Simulation {
     /// [`SimError::PagePolicy`] if it cannot be followed while programs run.
     pub fn migrate_pages(&mut self, machine: &Machine, policy: &PagePolicy) -> Result<(), SimError> {
         let wrong = |reason: String| SimError::PagePolicy { policy: policy.name.clone(), reason };
-        if policy.rule == Rule::PostFacto {
-            return Err(wrong("it needs a recorded run, which `hearth lab M` replays".into()));
+        if let Some(why) = policy.not_live() {
+            return Err(wrong(why.into()));
         }
         let result = self.kernel.migrate_pages(policy, machine.nodes.len(), machine.page_bytes);
         result.map_err(|error| wrong(error.to_string()))

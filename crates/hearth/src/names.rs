@@ -53,12 +53,24 @@ pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
     })
 }
 
+/// A page policy by preset or file, for pages that move while programs run.
+pub fn live_page_policy(name: &str) -> Result<PagePolicy, Failure> {
+    let policy = page_policy(name)?;
+    match policy.not_live() {
+        Some(why) => Err(Failure::Input(anyhow!(
+            "page policy {}: {why}; choose one that moves pages while programs run: `hearth list page-policies`",
+            policy.name
+        ))),
+        None => Ok(policy),
+    }
+}
+
 /// Policies by preset or file, with or without a page policy, each once.
 #[cfg(feature = "lab")]
 pub fn policies(names: &[String]) -> Result<Vec<Policies>, Failure> {
     let load = |name: &String| {
         let (first, second) = Policies::split(name);
-        Ok(Policies { policy: policy(first)?, pages: second.map(page_policy).transpose()? })
+        Ok(Policies { policy: policy(first)?, pages: second.map(live_page_policy).transpose()? })
     };
     let policies: Vec<Policies> = names.iter().map(load).collect::<Result<_, Failure>>()?;
     for (index, policy) in policies.iter().enumerate() {

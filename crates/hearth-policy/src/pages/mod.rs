@@ -155,6 +155,11 @@ impl PagePolicy {
         presets::load(path_or_preset)
     }
 
+    /// Why this policy cannot be followed while programs run, if it cannot.
+    pub fn not_live(&self) -> Option<&'static str> {
+        (self.rule == Rule::PostFacto).then_some("it needs a recorded run, which `hearth lab M` replays")
+    }
+
     /// Whether a planner that follows this policy may ever move a page.
     pub fn moves_pages(&self) -> bool {
         let acts = !matches!(self.rule, Rule::Never | Rule::PostFacto);

@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let policy = (!arguments.pages_only).then_some(policy);
     let pages = match arguments.pages.as_str() {
         "none" => None,
-        name => Some(names::page_policy(name)?),
+        name => Some(names::live_page_policy(name)?),
     };
     if policy.is_none() && pages.is_none() {
         return Err(Failure::Input(anyhow!(

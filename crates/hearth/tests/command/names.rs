@@ -63,6 +63,36 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
 }
 
 #[test]
+fn an_unknown_program_in_a_staggered_workload_is_answered_with_its_file_line_and_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("jobs.toml");
+    let text =
+        "name = \"jobs\"\ndescription = \"a test\"\n\n[[jobs]]\nprogram = \"ocaen\"\nstart = \"0 s\"\n";
+    std::fs::write(&file, text).unwrap();
+    let complaint = complaint(&["compare", file.to_str().unwrap()], 2);
+    let wanted = "jobs.toml:5: jobs[0].program: no program is called \"ocaen\"; did you mean `ocean`?";
+    assert!(complaint.contains(wanted), "{complaint}");
+}
+
+#[test]
+fn a_page_policy_for_recorded_runs_says_so_and_is_refused_where_programs_run() {
+    assert!(output(&["list", "page-policies"]).contains("for recorded runs only"));
+    let shown = output(&["show", "page-policy", "post-facto"]);
+    assert!(shown.contains("`hearth lab M` replays") && shown.contains("refused"), "{shown}");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mine.toml");
+    std::fs::write(&file, shown.replace("\"post-facto\"\ndesc", "\"mine\"\ndesc")).unwrap();
+    let complaint = |policies: &str| complaint(&["compare", "--policies", policies, "matrix"], 2);
+    for (policies, name) in
+        [("both+post-facto".to_owned(), "post-facto"), (format!("both+{}", file.display()), "mine")]
+    {
+        let said = complaint(&policies);
+        let wanted = format!("page policy {name}: it needs a recorded run");
+        assert!(said.contains(&wanted) && said.contains("hearth list page-policies"), "{said}");
+    }
+}
+
+#[test]
 fn the_topology_of_this_host_is_a_machine() {
     let toml = output(&["topology", "--toml"]);
     assert!(toml.contains("[[cache]]"), "{toml}");
