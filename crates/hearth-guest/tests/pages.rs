@@ -175,6 +175,9 @@ fn plain() -> Option<&'static Output> {
 const ONE_NODE: &str = r#"
 section only
 hearth start --pages-only; echo status=$?
+hearth trial --pages-only -- true; echo status=$?
+section trial
+hearth trial --pages linux --rounds 1 --json -- true; echo status=$?
 section with
 hearth start; echo status=$?
 hearth status --json
@@ -360,8 +363,11 @@ fn where_one_node_has_all_memory_there_is_nothing_to_follow() {
     let make = |hearth: &Path| Ok(common::guest(Kernel::Pinned, hearth).node_memory_mib(&[1024, 0]));
     let Some(output) = GUEST.output_of(ONE_NODE, make) else { return };
     let only = text(output, "only");
-    assert_eq!(number(output, "only", "status"), 4, "{only}");
+    assert_eq!(numbers(output, "only", "status"), [4, 4], "{only}");
     assert!(only.contains("only one memory node has memory"), "{only}");
+    let trial = text(output, "trial");
+    assert_eq!(number(output, "trial", "status"), 0, "{trial}");
+    assert!(trial.contains("note: only one memory node") && trial.contains("\"pages\": null"), "{trial}");
     let with = text(output, "with");
     assert_eq!(number(output, "with", "status"), 0, "{with}");
     assert!(with.contains("\"pages\": null") && with.contains("only one node has memory"), "{with}");

@@ -58,11 +58,17 @@ pub fn live_page_policy(name: &str) -> Result<PagePolicy, Failure> {
     let policy = page_policy(name)?;
     match policy.not_live() {
         Some(why) => Err(Failure::Input(anyhow!(
-            "page policy {}: {why}; choose one that moves pages while programs run: `hearth list page-policies`",
-            policy.name
+            "page policy {}: {why}; while programs run, choose from {}, or name a TOML file with another rule",
+            policy.name,
+            live_page_policies().join(", ")
         ))),
         None => Ok(policy),
     }
+}
+
+fn live_page_policies() -> Vec<&'static str> {
+    let is_live = |name: &str| PagePolicy::load(name).is_ok_and(|policy| policy.not_live().is_none());
+    known(Kind::PagePolicies).into_iter().filter(|name| is_live(name)).collect()
 }
 
 /// Policies by preset or file, with or without a page policy, each once.

@@ -10,7 +10,7 @@
 //! ```
 
 use super::metrics::Metrics;
-use super::{Job, Parts};
+use super::parts::{Parts, Work};
 use crate::pages::{Follower, PagesStatus, ProcessPages};
 use crate::{CpuStats, Decision, Error, Scheduler, Task};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -66,14 +66,14 @@ pub struct CpuStatus {
     pub stats: CpuStats,
 }
 
-pub(super) fn status(parts: &Parts, job: &Job) -> Status {
+pub(super) fn status(parts: &Parts, work: &Work) -> Status {
     let stats = parts.scheduler.as_ref().map(Scheduler::stats).unwrap_or_default();
     Status {
         schema: 1,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
-        policy: job.policy.as_ref().map(|policy| policy.name.clone()),
-        only: job.only.clone(),
+        policy: work.policy.as_ref().map(|policy| policy.name.clone()),
+        only: work.only.clone(),
         pages: parts.follower.as_ref().map(Follower::status),
         up_s: parts.since.elapsed().as_secs_f64(),
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),

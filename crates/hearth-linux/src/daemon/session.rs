@@ -1,61 +1,73 @@
-//! The scheduler switched on and off by one process, as a trial does.
+//! Hearth switched on and off by one process, as a trial does.
 
+use super::parts::{Parts, Work};
 use super::{lock, run_folder, state_folder};
+use crate::Error;
 use crate::ending::Ending;
-use crate::journal::{self, Journal};
-use crate::only::Only;
-use crate::{Error, Options, Scheduler};
-use hearth_machine::host;
-use hearth_policy::Policy;
-use std::path::{Path, PathBuf};
+use crate::journal::{self, Journal, Report};
+use crate::pages::{Follower, PagesStatus};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// The right to switch the scheduler, which nobody else has meanwhile. Dropping it switches it off.
+/// The right to switch Hearth on and off, which nobody else has meanwhile. Dropping it switches it off.
 pub struct Session {
-    policy: Policy,
-    only: Option<PathBuf>,
+    work: Work,
     state: PathBuf,
-    on: Option<Scheduler>,
+    on: Option<Parts>,
     _held: lock::Held,
+}
+
+/// What is to be known when Hearth has been switched off.
+#[derive(Debug, Default)]
+pub struct Off {
+    /// What pages did since it was switched on; nothing if none were to follow their processes.
+    pub pages: Option<PagesStatus>,
+    /// What was changed on the host meanwhile, and is as before.
+    pub undone: Report,
 }
 
 impl Session {
     /// Takes the lock, and undoes what an earlier daemon has left.
-    pub fn begin(policy: Policy, only: Option<PathBuf>) -> Result<Self, Error> {
+    pub fn begin(work: Work) -> Result<Self, Error> {
         let held = lock::hold(&run_folder())?;
         let state = state_folder();
         journal::undo(&state)?;
-        Ok(Self { policy, only, state, on: None, _held: held })
+        Ok(Self { work, state, on: None, _held: held })
     }
 
-    /// Loads the scheduler.
+    /// Has the scheduler schedule and pages follow, as far as they are to.
     pub fn on(&mut self) -> Result<(), Error> {
         if self.on.is_some() {
             return Ok(());
         }
-        let host = host::read(Path::new("/"))?;
-        let options = Options { partial: self.only.is_some(), stalls: false };
-        self.on = Some(Scheduler::start(&self.policy, &host, options)?);
-        if let Some(cgroup) = &self.only {
-            let journal = Arc::new(Mutex::new(Journal::begin(&self.state)?));
-            Only::begin(cgroup, journal)?;
+        let journal = Arc::new(Mutex::new(Journal::begin(&self.state)?));
+        match Parts::start(&self.work, &journal) {
+            Ok(parts) => self.on = Some(parts),
+            Err(error) => {
+                // What cannot be undone stays in the journal.
+                let _ = journal::undo(&self.state);
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    /// Gives the machine back to the kernel's own scheduler.
-    pub fn off(&mut self) -> Result<(), Error> {
-        if self.on.is_some() {
-            let undone = journal::undo(&self.state);
-            self.on = None;
-            undone?;
-        }
-        Ok(())
+    /// Gives the machine back to the kernel's own scheduler, with NUMA balancing as it was.
+    pub fn off(&mut self) -> Result<Off, Error> {
+        let Some(mut parts) = self.on.take() else { return Ok(Off::default()) };
+        let pages = parts.follower.take().map(Follower::finish);
+        let undone = journal::undo(&self.state)?;
+        Ok(Off { pages, undone })
+    }
+
+    /// Whether pages follow their processes now.
+    pub fn has_pages_follow(&self) -> bool {
+        self.on.as_ref().is_some_and(|parts| parts.follower.is_some())
     }
 
     /// Why the kernel let go of the scheduler, if it did.
     pub fn ending(&self) -> Option<Ending> {
-        let exit = self.on.as_ref()?.exit()?;
+        let exit = self.on.as_ref()?.scheduler.as_ref()?.exit()?;
         Some(Ending::look(exit, &self.state))
     }
 }

@@ -41,6 +41,8 @@ pub struct Options {
     pub policy: PagePolicy,
     /// The folder of the cgroup whose processes alone are followed.
     pub only: Option<PathBuf>,
+    /// Only processes that this one has started, and theirs, are followed.
+    pub of_children: bool,
 }
 
 /// Where the memory of a process is, as the kernel tells it at this moment; nothing is known of where

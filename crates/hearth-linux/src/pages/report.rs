@@ -23,6 +23,12 @@ impl Tally {
         self.moved_bytes += bytes;
     }
 
+    /// Adds what another has counted.
+    pub fn include(&mut self, other: &Tally) {
+        self.add(other.moved_pages, other.moved_bytes);
+        other.failed_pages.iter().for_each(|(reason, pages)| self.fail(*reason, *pages));
+    }
+
     pub(super) fn fail(&mut self, reason: Reason, pages: u64) {
         *self.failed_pages.entry(reason).or_default() += pages;
     }

@@ -15,6 +15,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
+    parent: i32,
     flags: u64,
     /// CPU time in ticks.
     ticks: u64,
@@ -38,6 +39,7 @@ impl Stat {
         let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
         Some(Self {
             name,
+            parent: i32::try_from(number(4)?).ok()?,
             flags: number(9)?,
             ticks: number(14)?.saturating_add(number(15)?),
             threads: number(20)?,
@@ -80,9 +82,33 @@ pub struct Processes {
     before: HashMap<i32, Before>,
     /// Threads of the kernel, which need not be read again.
     kernel: HashSet<i32>,
+    family: Option<Family>,
+}
+
+/// A process with its children, theirs, and so on.
+#[derive(Debug)]
+struct Family {
+    head: i32,
+    members: HashSet<i32>,
+}
+
+impl Family {
+    /// Whether a process is a descendant of the head. One whose parent has ended still is, if it was seen
+    /// before.
+    fn has(&mut self, pid: i32, parent: i32) -> bool {
+        if parent == self.head || self.members.contains(&parent) {
+            self.members.insert(pid);
+        }
+        self.members.contains(&pid)
+    }
 }
 
 impl Processes {
+    /// None but the descendants of a process.
+    pub fn of_family(head: i32) -> Self {
+        Self { family: Some(Family { head, members: HashSet::new() }), ..Self::default() }
+    }
+
     /// Looks at all processes that `may` be looked at. Returns those that have run since the last look
     /// and are large enough to matter.
     pub fn look(&mut self, nodes: &Nodes, may: impl Fn(i32) -> bool) -> Vec<Ran> {
@@ -99,10 +125,16 @@ impl Processes {
                 self.kernel.insert(pid);
                 continue;
             }
+            if self.family.as_mut().is_some_and(|family| !family.has(pid, stat.parent)) {
+                continue;
+            }
             there.insert(pid);
             ran.extend(self.update(pid, stat, nodes));
         }
         self.before.retain(|pid, _| there.contains(pid));
+        if let Some(family) = &mut self.family {
+            family.members.retain(|pid| there.contains(pid));
+        }
         ran
     }
 
@@ -184,6 +216,7 @@ mod tests {
     fn a_stat_is_read_whatever_the_name() {
         let stat = Stat::parse(STAT).unwrap();
         assert_eq!((stat.name.as_str(), stat.ticks, stat.threads, stat.start), ("a) b (c)", 15, 2, 811));
+        assert_eq!(stat.parent, 1);
         assert_eq!((stat.resident_bytes, stat.cpu), (4 << 20, 5));
         assert_eq!(Stat::parse("7 (a R 1"), None);
     }
@@ -206,6 +239,32 @@ mod tests {
         assert!(processes.is_there(own, start) && !processes.is_there(own, start + 1));
         processes.look(&nodes, |_| false);
         assert!(!processes.is_there(own, start));
+    }
+
+    #[test]
+    fn a_family_is_the_descendants_of_its_head_that_were_seen_with_a_parent() {
+        let mut family = Family { head: 10, members: HashSet::new() };
+        let seen =
+            [(1, 0), (11, 10), (12, 11), (13, 1), (14, 13)].map(|(pid, parent)| family.has(pid, parent));
+        assert_eq!(seen, [false, true, true, false, false]);
+        assert!(family.has(12, 1), "its parent has ended");
+    }
+
+    #[test]
+    fn of_a_family_nobody_else_is_looked_at() {
+        let nodes = Nodes::read(Path::new("/")).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id() as i32;
+        let mut processes = Processes::of_family(std::process::id() as i32);
+        processes.look(&nodes, |_| true);
+        assert!(processes.before.contains_key(&pid));
+        assert!(
+            !processes.before.contains_key(&1)
+                && !processes.before.contains_key(&(std::process::id() as i32))
+        );
+        child.kill().and_then(|()| child.wait()).unwrap();
+        processes.look(&nodes, |_| true);
+        assert!(!processes.before.contains_key(&pid));
     }
 
     proptest! {

@@ -24,6 +24,7 @@ impl Worker {
         }
         let status = self.status();
         let mut book = lock(book);
+        book.last_local_share = status.local_share.or(book.last_local_share);
         book.status = status;
         book.processes.retain(|pid, _| self.followed.contains_key(pid));
         for (pid, one) in self.followed.iter_mut().filter(|(_, one)| one.changed) {

@@ -40,6 +40,8 @@ const NICE: i32 = 19;
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) status: PagesStatus,
+    /// The local share when something was known of any process.
+    pub(super) last_local_share: Option<f64>,
     pub(super) processes: HashMap<i32, ProcessPages>,
 }
 
@@ -59,7 +61,7 @@ impl Follower {
         worker.take_notes();
         // This thread is not the one whose time is told.
         let status = PagesStatus { cpu_s: 0.0, ..worker.status() };
-        let book = Arc::new(Mutex::new(Book { status, processes: HashMap::new() }));
+        let book = Arc::new(Mutex::new(Book { status, last_local_share: None, processes: HashMap::new() }));
         let told = Arc::clone(&book);
         let run = move || {
             // Where this is refused, the thread has the priority of the daemon.
@@ -75,19 +77,30 @@ impl Follower {
         lock(&self.book).status.clone()
     }
 
+    /// Ends it. What it did, in all; the local share is that of the last processes that were there.
+    pub fn finish(mut self) -> PagesStatus {
+        self.end();
+        let book = lock(&self.book);
+        PagesStatus { local_share: book.last_local_share, ..book.status.clone() }
+    }
+
     /// What it knows of a process.
     pub fn process(&self, pid: i32) -> Option<ProcessPages> {
         lock(&self.book).processes.get(&pid).cloned()
     }
-}
 
-impl Drop for Follower {
-    fn drop(&mut self) {
+    fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -126,6 +139,8 @@ impl Worker {
             Quota::Pages(pages) => pages.saturating_mul(PAGE_BYTES),
             Quota::Bytes(bytes) => bytes,
         });
+        let own = std::process::id() as i32;
+        let processes = if options.of_children { Processes::of_family(own) } else { Processes::default() };
         let sampler = options.policy.moves_pages().then(|| sampler::best(&journal, &[])).flatten();
         Ok(Self {
             mover: Mover::new(Limits { time: TIME_QUOTA, bytes }),
@@ -134,7 +149,7 @@ impl Worker {
             stop,
             begin: Instant::now(),
             nodes,
-            processes: Processes::default(),
+            processes,
             followed: HashMap::new(),
             sampler,
             lost: Vec::new(),

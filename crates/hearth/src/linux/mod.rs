@@ -1,5 +1,6 @@
 //! Commands for the real kernel.
 
+pub mod choice;
 pub mod doctor;
 pub mod explain;
 pub mod pages;

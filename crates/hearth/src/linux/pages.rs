@@ -148,7 +148,7 @@ fn by_node(process: &ProcessPages) -> String {
     format!("{out}\n")
 }
 
-fn moved(tally: &Tally) -> String {
+pub fn moved(tally: &Tally) -> String {
     let mut text = format!("  moved {} ({})\n", count(tally.moved_pages, "page"), size(tally.moved_bytes));
     for (reason, pages) in &tally.failed_pages {
         text += &format!("  not moved {}: {}\n", count(*pages, "page"), reason.text());
@@ -166,15 +166,15 @@ fn history(moments: &[Moment]) -> String {
     format!("  local, before the last look: {}\n", points.collect::<Vec<_>>().join(", "))
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn count(number: u64, what: &str) -> String {
+pub fn count(number: u64, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".into(),
         1..1_048_576 => format!("{} KiB", bytes.div_ceil(1024)),

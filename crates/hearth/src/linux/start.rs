@@ -1,12 +1,12 @@
 //! `hearth start`: the scheduler on this machine.
 
+use super::choice::Choice;
 use super::undo;
 use crate::failure::{Failure, Outcome};
-use crate::{interrupt, names, output};
+use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use hearth_linux::cgroup;
-use hearth_linux::daemon::{self, Ended, Event, Job, Status};
+use hearth_linux::daemon::{self, Ended, Event, Job, Status, Work};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -25,22 +25,11 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The policy: a name or a TOML file
-    #[arg(short, long, default_value = "fair")]
-    policy: String,
-    /// When pages follow their process to another memory node: none, linux, or a TOML file
-    #[arg(long, value_name = "PAGES", default_value = "linux")]
-    pages: String,
-    /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
-    /// no sched_ext
-    #[arg(long, conflicts_with = "policy")]
-    pages_only: bool,
+    #[command(flatten)]
+    choice: Choice,
     /// Stop after this time, for example 60s or 10m
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
-    /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
-    #[arg(long, value_name = "CGROUP")]
-    only: Option<String>,
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -56,18 +45,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let policy = names::policy(&arguments.policy)?;
-    let policy = (!arguments.pages_only).then_some(policy);
-    let pages = match arguments.pages.as_str() {
-        "none" => None,
-        name => Some(names::live_page_policy(name)?),
-    };
-    if policy.is_none() && pages.is_none() {
-        return Err(Failure::Input(anyhow!(
-            "--pages-only with --pages none would do nothing; leave one of them out"
-        )));
-    }
-    let only = arguments.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
+    let work = Work { stalls: arguments.stall, ..arguments.choice.work()? };
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
     }
@@ -76,8 +54,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let _ = rustix::process::setsid();
     }
     let stop = interrupt::flag()?;
-    let (metrics, stalls, duration) = (arguments.metrics, arguments.stall, arguments.duration);
-    let job = Job { policy, pages, only, metrics, stalls, duration };
+    let job = Job { work, metrics: arguments.metrics, duration: arguments.duration };
     match daemon::run(&job, stop, tell).map_err(failure)? {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
@@ -144,11 +121,8 @@ fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> 
 }
 
 /// Leaves Hearth on after this process.
-pub fn leave_on(policy: &str, only: Option<&str>) -> Outcome {
-    let words = ["start", "--policy", policy, "--pages", "none"]
-        .into_iter()
-        .chain(only.map(|_| "--only"))
-        .chain(only);
+pub fn leave_on(choice: &Choice) -> Outcome {
+    let words = std::iter::once("start".to_owned()).chain(choice.words());
     detach(words.map(OsString::from)).map(|_| ())
 }
 

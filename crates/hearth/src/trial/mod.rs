@@ -3,21 +3,25 @@
 
 mod measure;
 mod order;
+mod pages;
 mod statistics;
 mod text;
 
 use crate::failure::{Failure, Outcome};
-use crate::linux::start;
-use crate::{interrupt, names, output};
+use crate::linux::choice::Choice;
+use crate::linux::{start, undo};
+use crate::{interrupt, output};
 use anyhow::anyhow;
 use clap::Args;
-use hearth_linux::cgroup;
-use hearth_linux::daemon::Session;
+use hearth_linux::daemon::{Session, Work};
+use hearth_linux::pages::{Nodes, PagesStatus};
 use measure::{Lack, Subject};
 use order::Side;
+use pages::{Moved, Pages, Round};
 use serde::Serialize;
 use statistics::{Comparison, Pair, Verdict};
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -25,6 +29,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   hearth trial -- make -C FOLDER -j8
   hearth trial --rounds 20 --policy heavy -- ./benchmark
+  hearth trial --pages none -- ./benchmark     only the scheduler: pages stay on their memory nodes
+  hearth trial --pages-only -- ./benchmark     only pages, under the kernel's own scheduler
   hearth trial --metric './requests-per-second' --higher-is-better --window 30s --only nginx.service
 
 Each round measures once under each scheduler. Fewer than 6 rounds cannot show any difference.
@@ -32,12 +38,8 @@ Whatever comes out, the kernel's own scheduler has the machine afterwards, but w
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// The policy: a name or a TOML file
-    #[arg(short, long, default_value = "fair")]
-    policy: String,
-    /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
-    #[arg(long, value_name = "CGROUP")]
-    only: Option<String>,
+    #[command(flatten)]
+    choice: Choice,
     /// How many rounds
     #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200))]
     rounds: u32,
@@ -70,19 +72,22 @@ pub struct Arguments {
 /// Everything that a trial found.
 #[derive(Debug, Serialize)]
 struct Trial {
-    policy: String,
+    /// Nothing if the kernel's own scheduler stayed on.
+    policy: Option<String>,
     unit: &'static str,
     higher_is_better: bool,
     rounds_asked: u32,
-    rounds: Vec<Pair>,
+    rounds: Vec<Round>,
+    /// Nothing if none were to follow their processes.
+    pages: Option<Pages>,
     test: &'static str,
     comparison: Option<Comparison>,
     kept: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let policy = names::policy(&arguments.policy)?;
-    let only = arguments.only.as_deref().map(cgroup::find).transpose().map_err(start::failure)?;
+    let choice = choice(arguments)?;
+    let work = Work { pages_of_children: true, ..choice.work()? };
     let subject = match &arguments.metric {
         Some(metric) => {
             Subject::Service { metric: metric.clone(), window: arguments.window, settle: arguments.settle }
@@ -91,11 +96,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let stop = interrupt::flag()?;
     let mut trial = Trial {
-        policy: policy.name.clone(),
+        policy: work.policy.as_ref().map(|policy| policy.name.clone()),
         unit: subject.unit(),
         higher_is_better: arguments.higher_is_better,
         rounds_asked: arguments.rounds,
         rounds: Vec::new(),
+        pages: None,
         test: statistics::TEST,
         comparison: None,
         kept: false,
@@ -107,15 +113,23 @@ pub fn run(arguments: &Arguments) -> Outcome {
             statistics::least_pairs()
         );
     }
-    let mut session = Session::begin(policy, only).map_err(start::failure)?;
-    let end = all_rounds(arguments, &subject, &mut session, stop, &mut trial.rounds);
-    session.off().map_err(start::failure)?;
+    let is_one_node = || Nodes::read(Path::new("/")).is_ok_and(|nodes| !nodes.differ());
+    if choice.asks_for_pages() && !choice.is_pages_only() && is_one_node() {
+        anstream::eprintln!("note: only one memory node has memory: there is nowhere to move pages to");
+    }
+    let mut session = Session::begin(work).map_err(start::failure)?;
+    let end = all_rounds(arguments, &subject, &mut session, stop, &mut trial);
+    off(&mut session)?;
     drop(session);
 
-    trial.comparison = statistics::compare(&trial.rounds, trial.higher_is_better);
+    let pairs: Vec<Pair> = trial.rounds.iter().map(|round| round.pair).collect();
+    trial.comparison = statistics::compare(&pairs, trial.higher_is_better);
+    if let Some(pages) = &mut trial.pages {
+        pages.sum(&trial.rounds);
+    }
     let is_better = trial.comparison.as_ref().is_some_and(|found| found.verdict == Verdict::Better);
     if end.is_ok() && arguments.keep && is_better {
-        start::leave_on(&arguments.policy, arguments.only.as_deref())?;
+        start::leave_on(&choice)?;
         trial.kept = true;
     }
     // What was finished before a failure or Ctrl-C is still worth reading.
@@ -132,44 +146,82 @@ pub fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
+/// What is to be compared with the kernel's own. Pages of a service would stay where one window has moved
+/// them, and lie there in the others, so they stay.
+fn choice(arguments: &Arguments) -> Result<Choice, Failure> {
+    let choice = arguments.choice.clone();
+    if arguments.metric.is_none() {
+        return Ok(choice);
+    }
+    if choice.asks_for_pages() {
+        let option = if choice.is_pages_only() { "--pages-only" } else { "--pages" };
+        return Err(Failure::Input(anyhow!(
+            "{option} cannot be compared by --metric: a service goes on from window to window, and pages that \
+             moved under Hearth would lie there under the kernel's own scheduler too; name a command after -- \
+             that starts the service, uses it, and ends it"
+        )));
+    }
+    Ok(choice.without_pages())
+}
+
 fn all_rounds(
     arguments: &Arguments,
     subject: &Subject,
     session: &mut Session,
     stop: &AtomicBool,
-    pairs: &mut Vec<Pair>,
+    trial: &mut Trial,
 ) -> Result<(), Lack> {
     if matches!(subject, Subject::Command(_)) {
         // Both schedulers find files in memory: the first run is not counted. It also loads Hearth
         // once, so that what cannot be loaded is known before anything else.
-        session.on().map_err(start::failure)?;
-        one(subject, session, stop)?;
+        let (_, pages) = under_hearth(subject, session, stop)?;
+        trial.pages = pages.as_ref().map(Pages::new);
     }
     for (round, sides) in order::rounds(arguments.rounds, arguments.seed).into_iter().enumerate() {
         let mut pair = Pair { kernel: 0.0, hearth: 0.0 };
+        let mut pages = None;
         for side in sides {
             match side {
                 Side::Kernel => {
-                    session.off().map_err(start::failure)?;
+                    off(session)?;
                     pair.kernel = one(subject, session, stop)?;
                 }
-                Side::Hearth => {
-                    session.on().map_err(start::failure)?;
-                    pair.hearth = one(subject, session, stop)?;
-                }
+                Side::Hearth => (pair.hearth, pages) = under_hearth(subject, session, stop)?,
             }
         }
-        pairs.push(pair);
+        let pages = pages.as_ref().map(Moved::from);
+        let moved = pages.as_ref().map(|pages| format!(", {} pages moved", pages.tally.moved_pages));
+        trial.rounds.push(Round { pair, pages });
         anstream::eprintln!(
-            "round {} of {}: kernel {:.4}{unit}, Hearth {:.4}{unit}",
+            "round {} of {}: kernel {:.4}{unit}, Hearth {:.4}{unit}{}",
             round + 1,
             arguments.rounds,
             pair.kernel,
             pair.hearth,
+            moved.unwrap_or_default(),
             unit = text::spaced(subject.unit()),
         );
     }
     Ok(())
+}
+
+/// A measurement under Hearth. Where pages follow, it ends with it, so that each one begins alike and
+/// counts its own pages.
+fn under_hearth(
+    subject: &Subject,
+    session: &mut Session,
+    stop: &AtomicBool,
+) -> Result<(f64, Option<PagesStatus>), Lack> {
+    session.on().map_err(start::failure)?;
+    let value = one(subject, session, stop)?;
+    Ok((value, if session.has_pages_follow() { off(session)? } else { None }))
+}
+
+/// The machine as it was before, or an error that says what is not.
+fn off(session: &mut Session) -> Result<Option<PagesStatus>, Failure> {
+    let off = session.off().map_err(start::failure)?;
+    undo::outcome(&off.undone)?;
+    Ok(off.pages)
 }
 
 fn one(subject: &Subject, session: &Session, stop: &AtomicBool) -> Result<f64, Lack> {

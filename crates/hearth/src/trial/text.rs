@@ -1,6 +1,7 @@
 //! A trial's result for people.
 
 use super::Trial;
+use super::pages::Pages;
 use super::statistics::{Comparison, Verdict, least_pairs};
 
 pub(super) fn text(trial: &Trial) -> String {
@@ -18,20 +19,31 @@ pub(super) fn text(trial: &Trial) -> String {
     format!(
         "{} rounds{partial}\n\
          kernel's own scheduler  median {:.4}{unit}\n\
-         Hearth ({})  median {:.4}{unit}\n\
+         {}  median {:.4}{unit}\n\
          Hearth against the kernel's: {} ({interval})\n\
          p = {:.4} ({})\n\
-         {}\n{}\n",
+         {}\n{}{}\n",
         trial.rounds.len(),
         found.kernel_median,
-        trial.policy,
+        hearth(trial),
         found.hearth_median,
         change(found.ratio),
         found.p,
         trial.test,
         verdict(found),
+        trial.pages.as_ref().map(Pages::text).unwrap_or_default(),
         state(trial),
     )
+}
+
+/// What is compared with the kernel's own scheduler.
+fn hearth(trial: &Trial) -> String {
+    let pages = trial.pages.as_ref().map(Pages::policy);
+    match (&trial.policy, pages) {
+        (Some(policy), Some(pages)) => format!("Hearth ({policy}, pages {pages})"),
+        (Some(policy), None) => format!("Hearth ({policy})"),
+        (None, _) => format!("the same with Hearth's pages ({})", pages.unwrap_or_default()),
+    }
 }
 
 /// A unit after a number.
@@ -54,27 +66,29 @@ fn verdict(found: &Comparison) -> String {
 }
 
 fn state(trial: &Trial) -> &'static str {
-    if trial.kept {
-        "Hearth schedules this machine; hearth stop ends it"
-    } else {
-        "The kernel's own scheduler has the machine"
+    match (trial.kept, &trial.policy) {
+        (true, Some(_)) => "Hearth schedules this machine; hearth stop ends it",
+        (true, None) => "Hearth moves the pages of this machine; hearth stop ends it",
+        (false, _) => "The kernel's own scheduler has the machine",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pages::Round;
     use super::super::statistics::{Pair, TEST, compare};
     use super::*;
 
     fn trial(ratio: f64, count: usize) -> Trial {
-        let rounds = vec![Pair { kernel: 2.0, hearth: 2.0 * ratio }; count];
-        let comparison = compare(&rounds, false);
+        let pairs = vec![Pair { kernel: 2.0, hearth: 2.0 * ratio }; count];
+        let comparison = compare(&pairs, false);
         Trial {
-            policy: "fair".into(),
+            policy: Some("fair".into()),
             unit: "s",
             higher_is_better: false,
             rounds_asked: 8,
-            rounds,
+            rounds: pairs.into_iter().map(|pair| Round { pair, pages: None }).collect(),
+            pages: None,
             test: TEST,
             comparison,
             kept: false,

@@ -88,7 +88,7 @@ fn a_page_policy_for_recorded_runs_says_so_and_is_refused_where_programs_run() {
     {
         let said = complaint(&policies);
         let wanted = format!("page policy {name}: it needs a recorded run");
-        assert!(said.contains(&wanted) && said.contains("hearth list page-policies"), "{said}");
+        assert!(said.contains(&wanted) && said.contains("choose from none, competitive"), "{said}");
     }
 }
 

@@ -63,6 +63,13 @@ fn wrong_input_is_refused_before_anything_is_done() {
         (&["trial", "--rounds", "0", "--", "true"], "1..=200"),
         (&["trial", "--window", "5s", "--", "true"], "cannot be used with"),
         (&["trial", "--metric", "echo 1", "--", "true"], "cannot be used with"),
+        (&["trial", "--pages", "lniux", "--", "true"], "did you mean linux"),
+        (&["trial", "--pages", "/no/such.toml", "--", "true"], "/no/such.toml: cannot read this page policy"),
+        (&["trial", "--pages", "post-facto", "--", "true"], "it needs a recorded run"),
+        (&["trial", "--pages-only", "--pages", "none", "--", "true"], "would do nothing"),
+        (&["trial", "--pages-only", "--policy", "fair", "--", "true"], "cannot be used with"),
+        (&["trial", "--pages", "linux", "--metric", "echo 1"], "--pages cannot be compared by --metric"),
+        (&["trial", "--pages-only", "--metric", "echo 1"], "--pages-only cannot be compared by --metric"),
         (&["top", "--interval", "1ms"], "50ms"),
         (&["top"], "--once"),
     ] {

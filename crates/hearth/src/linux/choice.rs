@@ -1,0 +1,111 @@
+//! What Hearth is to do on this machine: options that several commands share.
+
+use super::start::failure;
+use crate::failure::Failure;
+use crate::names;
+use anyhow::anyhow;
+use clap::Args;
+use hearth_linux::cgroup;
+use hearth_linux::daemon::Work;
+
+/// The page policy if none is named.
+const PAGES: &str = "linux";
+
+/// The word for no page policy at all.
+const NO_PAGES: &str = "none";
+
+#[derive(Clone, Debug, Args)]
+pub struct Choice {
+    /// The policy: a name or a TOML file
+    #[arg(short, long, default_value = "fair")]
+    policy: String,
+    /// When pages follow their process to another memory node: none, a name (linux if left out), or a
+    /// TOML file
+    #[arg(long, value_name = "PAGES")]
+    pages: Option<String>,
+    /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
+    /// no sched_ext
+    #[arg(long, conflicts_with = "policy")]
+    pages_only: bool,
+    /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
+    #[arg(long, value_name = "CGROUP")]
+    only: Option<String>,
+}
+
+impl Choice {
+    /// Reads and checks all that is named.
+    pub fn work(&self) -> Result<Work, Failure> {
+        let policy = names::policy(&self.policy)?;
+        let policy = (!self.pages_only).then_some(policy);
+        let pages = match self.pages.as_deref().unwrap_or(PAGES) {
+            NO_PAGES => None,
+            name => Some(names::live_page_policy(name)?),
+        };
+        if policy.is_none() && pages.is_none() {
+            return Err(Failure::Input(anyhow!(
+                "--pages-only with --pages none would do nothing; leave one of them out"
+            )));
+        }
+        let only = self.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
+        Ok(Work { policy, pages, only, ..Work::default() })
+    }
+
+    /// Whether it says that pages are to move.
+    pub fn asks_for_pages(&self) -> bool {
+        self.pages_only || self.pages.as_ref().is_some_and(|pages| pages != NO_PAGES)
+    }
+
+    /// Whether the kernel's own scheduler is to stay on.
+    pub fn is_pages_only(&self) -> bool {
+        self.pages_only
+    }
+
+    /// The same, but pages stay.
+    pub fn without_pages(self) -> Self {
+        Self { pages: Some(NO_PAGES.to_owned()), ..self }
+    }
+
+    /// The same as words of a command line.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.pages_only {
+            words.push("--pages-only");
+        } else {
+            words.extend(["--policy", &self.policy]);
+        }
+        for (option, value) in [("--pages", &self.pages), ("--only", &self.only)] {
+            if let Some(value) = value {
+                words.extend([option, value]);
+            }
+        }
+        words.into_iter().map(str::to_owned).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        choice: Choice,
+    }
+
+    fn words(line: &[&str]) -> Vec<String> {
+        Line::try_parse_from([&["hearth"], line].concat()).unwrap().choice.words()
+    }
+
+    #[test]
+    fn the_words_of_a_choice_are_the_same_choice() {
+        for line in [
+            &["--policy", "fair"][..],
+            &["--policy", "light", "--pages", "none", "--only", "a.service"],
+            &["--pages-only", "--pages", "./mine.toml"],
+        ] {
+            assert_eq!(words(line), line);
+        }
+        assert_eq!(words(&[]), ["--policy", "fair"]);
+    }
+}
