@@ -55,6 +55,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 static __always_inline void place(struct task_struct *p, struct hearth_task *tc, s32 cpu, u64 lag,
 				  u64 enq_flags)
 {
+	cpu_ctx(cpu)->is_claimed = true;
 	usage_arrive(tc, cpu, lag);
 	stats_of(cpu)->direct++;
 	if (tracing)
@@ -75,6 +76,13 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	usage_update(p, tc);
 	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
+}
+
+/* Has a CPU that was idle, and is claimed, look for work. */
+static __always_inline void wake(s32 cpu)
+{
+	cpu_ctx(cpu)->is_claimed = true;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 /* A task that wakes up preempts one that has had more: with unix on the CPU that
@@ -129,7 +137,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		       ? NO_CPU
 		       : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+		wake(idle);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
 		preempt(p, tc);
 }
@@ -202,8 +210,10 @@ static __always_inline bool take(s32 queue, s32 cpu)
 	struct hearth_stats *st = stats_of(cpu);
 	u32 source;
 
-	if (!scx_bpf_dsq_move_to_local(queue))
+	if (!scx_bpf_dsq_move_to_local(queue)) {
+		queue_missed(queue);
 		return false;
+	}
 	queue_taken(queue);
 	if (cpu_of_queue(queue) == cpu) {
 		source = HEARTH_SOURCE_OWN;
@@ -297,9 +307,20 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 	    take(elsewhere, cpu))
 		return true;
 	if (own_rank != HEARTH_NO_RANK && own_rank <= kept_rank &&
-	    (is_complex() && own == cpu ? take_found(cpu, pid) : take(own, cpu)))
+	    ((is_complex() && own == cpu ? take_found(cpu, pid) : take(own, cpu)) ||
+	     take(other_own_queue(own), cpu)))
 		return true;
 	return !may_keep && take_anything(cpu);
+}
+
+/* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
+ * found it claimed, and the kernel tells nobody that an idle CPU stays idle. */
+static __always_inline void look_again(s32 cpu)
+{
+	if (!cpu_ctx(cpu)->is_claimed)
+		return;
+	cpu_ctx(cpu)->is_claimed = false;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
@@ -326,6 +347,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (!runnable) {
 		stats_of(cpu)->idle++;
+		look_again(cpu);
 		return;
 	}
 	stats_of(cpu)->kept++;
@@ -374,10 +396,26 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 }
 
+/* The first task that waits here could run on an idle CPU, which looked in the very moment
+ * in which the task came. */
+static __always_inline void spill(s32 cpu)
+{
+	struct task_struct *p;
+	s32 idle;
+
+	if (is_attached() || queue_ctx(cpu)->waiting <= 0)
+		return;
+	p = dsq_first(cpu);
+	idle = p ? scx_bpf_pick_idle_cpu(p->cpus_ptr, 0) : NO_CPU;
+	if (idle >= 0)
+		wake(idle);
+}
+
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 {
 	struct hearth_task *tc = task_ctx(p);
-	struct cpu_ctx *cc = cpu_ctx(scx_bpf_task_cpu(p));
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	if (!tc)
 		return;
@@ -385,6 +423,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 	if (!p->scx.slice)
 		cc->expired = true;
+	spill(cpu);
 }
 
 /* complex only: its credits fade from here on. */
@@ -412,8 +451,10 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 	u32 domain;
 
 	cpu_ctx(cpu)->is_idle = idle;
-	if (!idle)
+	if (!idle) {
+		cpu_ctx(cpu)->is_claimed = false;
 		return;
+	}
 	if (tracing)
 		decision_idle(cpu);
 	if (queue_ctx(bound_queue(cpu))->waiting > 0 ||

@@ -42,6 +42,12 @@ static __always_inline s32 cpu_of_queue(s32 queue)
 	return queue & (HEARTH_MAX_CPUS - 1);
 }
 
+/* Of a CPU's two queues, the one that is not `own`. */
+static __always_inline s32 other_own_queue(s32 own)
+{
+	return own ^ HEARTH_MAX_CPUS;
+}
+
 static __always_inline u64 head_usage(s32 queue)
 {
 	struct queue_ctx *qc = queue_ctx(queue);
@@ -139,6 +145,16 @@ verified_alone int head_refresh(s32 queue)
 	}
 	domain_look(queue, 0);
 	return 0;
+}
+
+/* A CPU took nothing from a queue whose head it had seen. If the queue is empty, that was what a
+ * look has left that another CPU overtook: it would come first for ever, and hide what waits. */
+static __always_inline void queue_missed(s32 queue)
+{
+	if (dsq_first(queue))
+		return;
+	queue_ctx(queue)->head_is_known = false;
+	head_refresh(queue);
 }
 
 /* A task of this queue was moved to a CPU, where it will run: a lone one leaves the

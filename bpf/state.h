@@ -67,6 +67,8 @@ struct cpu_ctx {
 	bool expired;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
+	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
+	bool is_claimed;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 };
