@@ -9,12 +9,11 @@ mod engine;
 mod kernel;
 pub mod measure;
 pub mod memory;
-mod native;
 pub mod program;
 pub mod sync;
 
 pub use engine::{Options, SimError, Simulation};
+pub use hearth_native::DispatchStats;
 pub use kernel::Flush;
 pub use measure::RunResult;
-pub use native::DispatchStats;
 pub use program::{Application, Cpu};

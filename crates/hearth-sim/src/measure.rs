@@ -5,9 +5,9 @@
 //! same task goes on. An *effective time slice* is the time that a task runs on a CPU without another
 //! task running there in between.
 
-use crate::native::DispatchStats;
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog};
+use hearth_native::DispatchStats;
 use serde::Serialize;
 
 /// Intervals shorter than this are left out of distributions, as the paper does.

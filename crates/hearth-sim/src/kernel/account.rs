@@ -1,10 +1,10 @@
 //! Keeping account: dispatch intervals, effective time slices, moves and idle time.
 
 use crate::measure::{ApplicationResult, PagesAt, RunResult, Sample, Stretch, Tally, TaskInfo};
-use crate::native::DispatchStats;
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog, Port};
 use hearth_machine::Machine;
+use hearth_native::DispatchStats;
 
 /// A CPU's clock and counts when an interval begins.
 #[derive(Clone, Copy)]

@@ -14,13 +14,13 @@ pub(crate) use task::{State, Task};
 
 use crate::measure::RunResult;
 use crate::memory::Memory;
-use crate::native::{Scheduler, TaskStruct};
 use crate::program::{Body, End, TaskId};
 use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
+use hearth_native::{ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Scheduler, TASK_QUEUED, TaskStruct};
 use hearth_policy::Policy;
 use hearth_policy::pages::Planner;
-use scx::{Callback, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Scx, TASK_QUEUED};
+use scx::{Callback, Scx};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -261,6 +261,7 @@ impl Kernel {
         if sched.slice.get() == 0 {
             self.cpus[cpu].resched.get_or_insert(End::Quantum);
         }
+        self.serve_kicks(cpu, End::Interrupt);
     }
 
     /// `update_curr_scx`: adds the time since the last call to the current task's account, and takes it

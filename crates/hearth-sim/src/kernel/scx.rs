@@ -1,25 +1,12 @@
 //! sched_ext as the scheduler sees it: dispatch queues, idle CPUs, kicks, task storage.
 //!
-//! The kfuncs under their kernel names are in `native.rs` and end here. What the kernel refuses is
+//! The kfuncs under their kernel names are in `hearth-native` and end here. What the kernel refuses is
 //! refused here with the kernel's own words, and ends the run.
 
-use crate::native::TaskStruct;
+use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel, TaskStruct};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
-
-/// `SCX_DSQ_LOCAL`.
-pub(crate) const DSQ_LOCAL: u64 = 0x8000_0000_0000_0002;
-/// `SCX_DSQ_FLAG_BUILTIN`: the ids with this bit are the kernel's own.
-const DSQ_BUILTIN: u64 = 1 << 63;
-/// `SCX_KICK_IDLE`: nothing happens if the CPU is busy.
-pub(crate) const KICK_IDLE: u64 = 1 << 0;
-/// `SCX_KICK_PREEMPT`.
-pub(crate) const KICK_PREEMPT: u64 = 1 << 1;
-/// `SCX_ENQ_WAKEUP`.
-pub(crate) const ENQ_WAKEUP: u64 = 1 << 0;
-/// `SCX_TASK_QUEUED`: the task is on a run queue.
-pub(crate) const TASK_QUEUED: u32 = 1 << 0;
 
 /// Which callback the scheduler is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,22 +163,83 @@ impl Scx {
         self.slot(pid).is_some_and(|slot| slot.place.get() != Place::Nowhere)
     }
 
-    // ---- kfuncs ----
+    fn insert_into(&self, slot: &Slot, id: u64, vtime: Option<u64>) {
+        let p = &slot.task;
+        let mut queues = self.queues.borrow_mut();
+        let Some(queue) = queues.get_mut(&id) else {
+            return self.fail(format!("non-existent DSQ 0x{id:x} for {}[{}]", p.name(), p.pid));
+        };
+        let sequence = self.sequence.get();
+        self.sequence.set(sequence + 1);
+        match vtime {
+            Some(_) if !queue.fifo.is_empty() => {
+                return self.fail(format!("DSQ ID 0x{id:016x} already had FIFO-enqueued tasks"));
+            }
+            None if !queue.by_vtime.is_empty() => {
+                return self.fail(format!("DSQ ID 0x{id:016x} already had PRIQ-enqueued tasks"));
+            }
+            Some(vtime) => {
+                p.dsq_vtime.set(vtime);
+                queue.by_vtime.insert((vtime, sequence, p.pid));
+            }
+            None => queue.fifo.push_back(p.pid),
+        }
+        slot.place.set(Place::Queue { id, key: vtime.unwrap_or_default(), sequence });
+    }
 
-    pub(crate) fn now_ns(&self) -> u64 {
+    fn unlink(&self, slot: &Slot) -> Option<u64> {
+        let Place::Queue { id, key, sequence } = slot.place.get() else { return None };
+        let mut queues = self.queues.borrow_mut();
+        let queue = queues.get_mut(&id)?;
+        queue.by_vtime.remove(&(key, sequence, slot.task.pid));
+        queue.fifo.retain(|&pid| pid != slot.task.pid);
+        slot.place.set(Place::Nowhere);
+        Some(id)
+    }
+
+    fn to_local(&self, slot: &Slot, cpu: usize) {
+        slot.task.cpu.set(cpu as u32);
+        self.local.borrow_mut()[cpu].push_back(slot.task.pid);
+        slot.place.set(Place::Local(cpu));
+    }
+
+    fn members(&self, id: u64) -> VecDeque<i32> {
+        let queues = self.queues.borrow();
+        let Some(queue) = queues.get(&id) else { return VecDeque::new() };
+        queue.fifo.iter().copied().chain(queue.by_vtime.iter().map(|&(_, _, pid)| pid)).collect()
+    }
+
+    fn pick_idle_in(&self, allowed: u64) -> Option<usize> {
+        let candidates = self.idle.get() & allowed;
+        if candidates == 0 {
+            return None;
+        }
+        let turn = self.rotor.get();
+        let cpu = (candidates.rotate_right(turn as u32).trailing_zeros() as usize + turn) % 64;
+        self.rotor.set((cpu + 1) % 64);
+        self.idle.set(self.idle.get() & !(1 << cpu));
+        Some(cpu)
+    }
+
+    fn slot(&self, pid: i32) -> Option<Rc<Slot>> {
+        self.tasks.borrow().get(pid as usize)?.clone()
+    }
+}
+
+impl Kernel for Scx {
+    fn now_ns(&self) -> u64 {
         self.now_ps.get() / 1000
     }
 
-    pub(crate) fn this_cpu(&self) -> usize {
+    fn this_cpu(&self) -> usize {
         self.cpu.get()
     }
 
-    /// `scx_bpf_error`: the scheduler gives up.
-    pub(crate) fn fail(&self, message: String) {
+    fn fail(&self, message: String) {
         self.error.borrow_mut().get_or_insert(message);
     }
 
-    pub(crate) fn create_dsq(&self, id: u64) -> i32 {
+    fn create_dsq(&self, id: u64) -> i32 {
         const EINVAL: i32 = 22;
         const EEXIST: i32 = 17;
         if id & DSQ_BUILTIN != 0 {
@@ -204,7 +252,7 @@ impl Scx {
         0
     }
 
-    pub(crate) fn queued(&self, id: u64) -> i32 {
+    fn queued(&self, id: u64) -> i32 {
         const ENOENT: i32 = 2;
         match self.queues.borrow().get(&id) {
             Some(queue) => (queue.fifo.len() + queue.by_vtime.len()) as i32,
@@ -212,8 +260,7 @@ impl Scx {
         }
     }
 
-    /// `scx_bpf_dsq_insert` and `scx_bpf_dsq_insert_vtime`.
-    pub(crate) fn insert(&self, p: &TaskStruct, id: u64, slice: u64, vtime: Option<u64>, _flags: u64) {
+    fn insert(&self, p: &TaskStruct, id: u64, slice: u64, vtime: Option<u64>, _flags: u64) {
         let Some(slot) = self.slot(p.pid) else { return };
         let name = || format!("{}[{}]", p.name(), p.pid);
         match self.callback.get() {
@@ -243,43 +290,7 @@ impl Scx {
         self.insert_into(&slot, id, vtime);
     }
 
-    fn insert_into(&self, slot: &Slot, id: u64, vtime: Option<u64>) {
-        let p = &slot.task;
-        let mut queues = self.queues.borrow_mut();
-        let Some(queue) = queues.get_mut(&id) else {
-            return self.fail(format!("non-existent DSQ 0x{id:x} for {}[{}]", p.name(), p.pid));
-        };
-        let sequence = self.sequence.get();
-        self.sequence.set(sequence + 1);
-        match vtime {
-            Some(_) if !queue.fifo.is_empty() => {
-                return self.fail(format!("DSQ ID 0x{id:016x} already had FIFO-enqueued tasks"));
-            }
-            None if !queue.by_vtime.is_empty() => {
-                return self.fail(format!("DSQ ID 0x{id:016x} already had PRIQ-enqueued tasks"));
-            }
-            Some(vtime) => {
-                p.dsq_vtime.set(vtime);
-                queue.by_vtime.insert((vtime, sequence, p.pid));
-            }
-            None => queue.fifo.push_back(p.pid),
-        }
-        slot.place.set(Place::Queue { id, key: vtime.unwrap_or_default(), sequence });
-    }
-
-    /// Takes a task out of the queue that it waits in.
-    fn unlink(&self, slot: &Slot) -> Option<u64> {
-        let Place::Queue { id, key, sequence } = slot.place.get() else { return None };
-        let mut queues = self.queues.borrow_mut();
-        let queue = queues.get_mut(&id)?;
-        queue.by_vtime.remove(&(key, sequence, slot.task.pid));
-        queue.fifo.retain(|&pid| pid != slot.task.pid);
-        slot.place.set(Place::Nowhere);
-        Some(id)
-    }
-
-    /// `scx_bpf_dsq_move_to_local`: the first task of a queue that may run on this CPU.
-    pub(crate) fn move_first_to_local(&self, id: u64) -> bool {
+    fn move_first_to_local(&self, id: u64) -> bool {
         let cpu = self.cpu.get();
         let candidates = self.members(id);
         if !self.queues.borrow().contains_key(&id) {
@@ -297,45 +308,29 @@ impl Scx {
         }
     }
 
-    fn to_local(&self, slot: &Slot, cpu: usize) {
-        slot.task.cpu.set(cpu as u32);
-        self.local.borrow_mut()[cpu].push_back(slot.task.pid);
-        slot.place.set(Place::Local(cpu));
-    }
-
-    fn members(&self, id: u64) -> VecDeque<i32> {
-        let queues = self.queues.borrow();
-        let Some(queue) = queues.get(&id) else { return VecDeque::new() };
-        queue.fifo.iter().copied().chain(queue.by_vtime.iter().map(|&(_, _, pid)| pid)).collect()
-    }
-
-    /// `scx_bpf_dsq_peek`: the first task of a queue.
-    pub(crate) fn peek(&self, id: u64) -> Option<Rc<TaskStruct>> {
+    fn peek(&self, id: u64) -> Option<Rc<TaskStruct>> {
         let queues = self.queues.borrow();
         let queue = queues.get(&id)?;
         let first = queue.fifo.front().copied().or_else(|| queue.by_vtime.first().map(|&(_, _, pid)| pid));
         self.slot(first?).map(|slot| Rc::clone(&slot.task))
     }
 
-    /// `bpf_iter_scx_dsq_new`: a walk over the tasks that are in the queue now. Never 0.
-    pub(crate) fn walk_new(&self, id: u64) -> usize {
+    fn walk_new(&self, id: u64) -> usize {
         let mut walks = self.walks.borrow_mut();
         walks.push(self.members(id));
         walks.len()
     }
 
-    pub(crate) fn walk_next(&self, walk: usize) -> Option<Rc<TaskStruct>> {
+    fn walk_next(&self, walk: usize) -> Option<Rc<TaskStruct>> {
         let pid = self.walks.borrow_mut()[walk - 1].pop_front()?;
         self.slot(pid).map(|slot| Rc::clone(&slot.task))
     }
 
-    /// Walks are nested: the last begun ends first.
-    pub(crate) fn walk_destroy(&self, walk: usize) {
+    fn walk_destroy(&self, walk: usize) {
         self.walks.borrow_mut().truncate(walk - 1);
     }
 
-    /// `scx_bpf_dsq_move` and `scx_bpf_dsq_move_vtime`.
-    pub(crate) fn move_task(&self, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool {
+    fn move_task(&self, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool {
         let Some(slot) = self.slot(p.pid) else { return false };
         if self.unlink(&slot).is_none() {
             return false;
@@ -348,21 +343,19 @@ impl Scx {
         true
     }
 
-    pub(crate) fn test_and_clear_idle(&self, cpu: i32) -> bool {
+    fn test_and_clear_idle(&self, cpu: i32) -> bool {
         let bit = 1u64.checked_shl(cpu as u32).unwrap_or(0);
         let was = self.idle.get() & bit != 0;
         self.idle.set(self.idle.get() & !bit);
         was
     }
 
-    /// `scx_bpf_pick_idle_cpu`: any, in turn, as `cpumask_any_and_distribute` does.
-    pub(crate) fn pick_idle(&self, allowed: u64) -> i32 {
+    fn pick_idle(&self, allowed: u64) -> i32 {
         const EBUSY: i32 = 16;
         self.pick_idle_in(allowed).map_or(-EBUSY, |cpu| cpu as i32)
     }
 
-    /// `scx_bpf_select_cpu_dfl` without a wake-up's flags: the CPU itself, its cache domain, its node, any.
-    pub(crate) fn nearest_idle(&self, allowed: u64, cpu: i32) -> Option<i32> {
+    fn nearest_idle(&self, allowed: u64, cpu: i32) -> Option<i32> {
         let near = self.near.get(usize::try_from(cpu).ok()?)?;
         if allowed >> cpu & 1 == 1 && self.test_and_clear_idle(cpu) {
             return Some(cpu);
@@ -371,37 +364,20 @@ impl Scx {
         masks.into_iter().find_map(|mask| self.pick_idle_in(allowed & mask)).map(|cpu| cpu as i32)
     }
 
-    fn pick_idle_in(&self, allowed: u64) -> Option<usize> {
-        let candidates = self.idle.get() & allowed;
-        if candidates == 0 {
-            return None;
-        }
-        let turn = self.rotor.get();
-        let cpu = (candidates.rotate_right(turn as u32).trailing_zeros() as usize + turn) % 64;
-        self.rotor.set((cpu + 1) % 64);
-        self.idle.set(self.idle.get() & !(1 << cpu));
-        Some(cpu)
-    }
-
-    pub(crate) fn kick(&self, cpu: i32, flags: u64) {
+    fn kick(&self, cpu: i32, flags: u64) {
         if cpu < 0 || cpu as usize >= self.local.borrow().len() {
             return self.fail(format!("invalid CPU {cpu} from ops.kick_cpu"));
         }
         self.kicks.borrow_mut().push((cpu as usize, flags));
     }
 
-    /// Storage of a task, zeroed at first, in the same place for the task's life.
-    pub(crate) fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
+    fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
         let Some(slot) = self.slot(p.pid) else { return std::ptr::null_mut() };
         let mut storage = slot.storage.borrow_mut();
         if storage.is_empty() {
             *storage = vec![0; size.div_ceil(8) as usize].into_boxed_slice();
         }
         storage.as_mut_ptr()
-    }
-
-    fn slot(&self, pid: i32) -> Option<Rc<Slot>> {
-        self.tasks.borrow().get(pid as usize)?.clone()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Dispatch: a CPU inspects its run queue and goes on with a task (`__schedule` and its sched_ext
 //! part: `balance_one`, `put_prev_task_scx`, `set_next_task_scx`).
 
-use super::scx::{Callback, TASK_QUEUED};
+use super::scx::Callback;
 use super::{Begin, Entry, Flush, Kernel, SLICE_DEFAULT_NS, State};
 use crate::program::{End, TaskId};
+use hearth_native::TASK_QUEUED;
 use std::rc::Rc;
 
 impl Kernel {

@@ -1,11 +1,11 @@
 //! A task: its program, stopped between two calls, and what the kernel knows of it.
 
 use crate::memory::Memory;
-use crate::native::TaskStruct;
 use crate::program::{Body, Cpu, Request, Resume, TaskId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use hearth_hardware::Address;
+use hearth_native::TaskStruct;
 use std::rc::Rc;
 
 /// Bytes of stack that a program has.

@@ -1,0 +1,157 @@
+//! The seam to the scheduler in C: `bpf/` compiled natively as a shared object, called through
+//! sched_ext's own interface by whichever [`Kernel`] loads it.
+//!
+//! Each kernel loads a copy of its own, so kernels may run side by side: an object is loaded from a
+//! memory file, and each file is another object to the loader.
+
+mod kfuncs;
+mod layout;
+
+pub use kfuncs::Kernel;
+pub use layout::{CpuMask, DispatchStats, TaskStruct};
+
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use kfuncs::{Kfuncs, kfuncs};
+use layout::{NativePolicy, NativeTopology, Ops};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::any::Any;
+use std::ffi::{CStr, c_void};
+use std::io::{Error, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::rc::Rc;
+
+/// `SCX_DSQ_LOCAL`.
+pub const DSQ_LOCAL: u64 = 0x8000_0000_0000_0002;
+/// `SCX_DSQ_FLAG_BUILTIN`: the ids with this bit are the kernel's own.
+pub const DSQ_BUILTIN: u64 = 1 << 63;
+/// `SCX_KICK_IDLE`: nothing happens if the CPU is busy.
+pub const KICK_IDLE: u64 = 1 << 0;
+/// `SCX_KICK_PREEMPT`.
+pub const KICK_PREEMPT: u64 = 1 << 1;
+/// `SCX_ENQ_WAKEUP`.
+pub const ENQ_WAKEUP: u64 = 1 << 0;
+/// `SCX_TASK_QUEUED`: the task is on a run queue.
+pub const TASK_QUEUED: u32 = 1 << 0;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth.so"));
+
+/// A loaded copy of the scheduler.
+pub struct Scheduler {
+    ops: *const Ops,
+    stats: *const DispatchStats,
+    cpus: usize,
+    // The kernel that the object calls back into, and the object: dropped last.
+    _kernel: Rc<dyn Any>,
+    _library: Library,
+    _file: OwnedFd,
+}
+
+impl Scheduler {
+    /// Loads a copy that calls back into `kernel`, and sets its policy.
+    pub fn load<K: Kernel>(kernel: &Rc<K>, policy: &Policy, machine: &Machine) -> Result<Self, Error> {
+        let file = rustix::fs::memfd_create("hearth.so", rustix::fs::MemfdFlags::CLOEXEC)?;
+        std::fs::File::from(file.try_clone()?).write_all(OBJECT)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // SAFETY: the object has no initializers, and what is looked up below is defined in bpf/ with the
+        // types mirrored here, whose sizes both sides assert. The object stays loaded while `Self` lives,
+        // and so does `kernel`, whose address is stable in its `Rc`.
+        unsafe {
+            let library = Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL).map_err(Error::other)?;
+            let symbol = |name: &CStr| {
+                library
+                    .get::<*mut c_void>(name.to_bytes_with_nul())
+                    .map_err(Error::other)
+                    .map(|s| s.into_raw())
+            };
+            symbol(c"policy")?.cast::<NativePolicy>().write(NativePolicy::new(policy, machine));
+            symbol(c"topology")?.cast::<NativeTopology>().write(NativeTopology::new(machine));
+            symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
+            let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
+            let stats = symbol(c"stats")?.cast::<DispatchStats>().cast_const();
+            let kernel = Rc::clone(kernel) as Rc<dyn Any>;
+            Ok(Self { ops, stats, cpus: machine.cpus(), _kernel: kernel, _library: library, _file: file })
+        }
+    }
+
+    fn ops(&self) -> &Ops {
+        // SAFETY: points into the loaded object; see `load`.
+        unsafe { &*self.ops }
+    }
+
+    /// What each CPU's dispatches led to so far.
+    pub fn stats(&self) -> Vec<DispatchStats> {
+        // SAFETY: an array of MAX_CPUS in the loaded object, which nothing writes meanwhile.
+        (0..self.cpus).map(|cpu| unsafe { self.stats.add(cpu).read() }).collect()
+    }
+
+    /// How long a task may wait before the kernel ends the scheduler.
+    pub fn timeout_ns(&self) -> u64 {
+        u64::from(self.ops().timeout_ms) * 1_000_000
+    }
+
+    /// `ops.init`.
+    pub fn init(&self) -> i32 {
+        (self.ops().init)()
+    }
+
+    /// `ops.init_task`, `ops.set_weight` and `ops.enable` of a task that is new, by `fork` or because the scheduler is.
+    pub fn init_task(&self, p: &TaskStruct, fork: bool) -> i32 {
+        let code = (self.ops().init_task)(p, &fork);
+        (self.ops().set_weight)(p, p.weight.get());
+        if let Some(enable) = self.ops().enable {
+            enable(p);
+        }
+        code
+    }
+
+    /// `ops.select_cpu`.
+    pub fn select_cpu(&self, p: &TaskStruct, previous: usize, flags: u64) -> i32 {
+        (self.ops().select_cpu)(p, previous as i32, flags)
+    }
+
+    /// `ops.enqueue`.
+    pub fn enqueue(&self, p: &TaskStruct, flags: u64) {
+        (self.ops().enqueue)(p, flags);
+    }
+
+    /// `ops.dispatch`, `previous` being the task that the CPU ran, if it can go on.
+    pub fn dispatch(&self, cpu: usize, previous: Option<&TaskStruct>) {
+        (self.ops().dispatch)(cpu as i32, previous.map_or(std::ptr::null(), |p| p));
+    }
+
+    /// `ops.tick`.
+    pub fn tick(&self, p: &TaskStruct) {
+        (self.ops().tick)(p);
+    }
+
+    /// `ops.runnable`, if there is one.
+    pub fn runnable(&self, p: &TaskStruct, flags: u64) {
+        if let Some(runnable) = self.ops().runnable {
+            runnable(p, flags);
+        }
+    }
+
+    /// `ops.running`.
+    pub fn running(&self, p: &TaskStruct) {
+        (self.ops().running)(p);
+    }
+
+    /// `ops.stopping`.
+    pub fn stopping(&self, p: &TaskStruct, runnable: bool) {
+        (self.ops().stopping)(p, runnable);
+    }
+
+    /// `ops.update_idle`.
+    pub fn update_idle(&self, cpu: usize, idle: bool) {
+        (self.ops().update_idle)(cpu as i32, idle);
+    }
+
+    /// `ops.yield`, or what the kernel does without one.
+    pub fn yield_task(&self, p: &TaskStruct) {
+        match self.ops().yield_ {
+            Some(yield_) => drop(yield_(p, std::ptr::null())),
+            None => p.slice.set(0),
+        }
+    }
+}
