@@ -20,6 +20,9 @@
 
 char _license[] SEC("license") = "GPL";
 
+/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
+#define MOST_LOOKS 8
+
 /* ---- Where a task that wakes up goes ---- */
 
 /* Our own note spares most questions to the kernel. A CPU that is about to go idle may
@@ -351,6 +354,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	stats_of(cpu)->kept++;
+	usage_run(tc, cpu);
 	if (usage_of(tc) > head_usage(cpu) || usage_of(tc) > head_usage(bound_queue(cpu)))
 		tc->by_credit++;
 	task_set_slice(prev, sums.slice);
@@ -370,7 +374,6 @@ static __always_inline void moved(struct hearth_task *tc, s32 cpu)
 
 	tc->last_cpu = cpu;
 	tc->previous_cpu = from;
-	tc->usage = usage_raised(tc->usage, cpu, sums.bound);
 	if (from >= 0)
 		tc->moves[domain_of(from) == domain_of(cpu) ? 0
 			  : node_of(from) == node_of(cpu)   ? 1
@@ -390,25 +393,31 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
+	usage_run(tc, cpu);
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->expired = false;
 	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 }
 
-/* The first task that waits here could run on an idle CPU, which looked in the very moment
- * in which the task came. */
-static __always_inline void spill(s32 cpu)
+/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
+ * which the task came. Masks are few; the first tasks are looked at. */
+verified_alone int spill(s32 cpu)
 {
 	struct task_struct *p;
-	s32 idle;
+	u32 looks = 0;
 
-	if (is_attached() || queue_ctx(cpu)->waiting <= 0)
-		return;
-	p = dsq_first(cpu);
-	idle = p ? scx_bpf_pick_idle_cpu(p->cpus_ptr, 0) : NO_CPU;
-	if (idle >= 0)
-		wake(idle);
+	bpf_for_each(scx_dsq, p, cpu, 0) {
+		s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+
+		if (idle >= 0) {
+			wake(idle);
+			break;
+		}
+		if (++looks == MOST_LOOKS)
+			break;
+	}
+	return 0;
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -423,7 +432,8 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	cc->running_rank = rank(usage_of(tc), sums.running_credit);
 	if (!p->scx.slice)
 		cc->expired = true;
-	spill(cpu);
+	if (!is_attached() && queue_ctx(cpu)->waiting > 0)
+		spill(cpu);
 }
 
 /* complex only: its credits fade from here on. */

@@ -53,7 +53,7 @@ struct queue_ctx {
 };
 
 struct cpu_ctx {
-	/* fair: the greatest usage of what ran here. */
+	/* fair: the greatest usage with which a task began to run here. */
 	u64 clock;
 	/* The decay that the order of the queues has seen. */
 	u64 queue_epoch;
@@ -79,6 +79,8 @@ struct domain_ctx {
 	/* The CPU whose queue's head is the domain's first. */
 	s32 first;
 };
+
+_Static_assert(sizeof(struct queue_ctx) == 32, "hearth-native mirrors it");
 
 struct queue_ctx queue_ctxs[2 * HEARTH_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];

@@ -10,11 +10,11 @@
  *          comes first when it wakes.
  *   fair   virtual time: charged exactly, over weight, and not forgotten, but
  *          compared only as far as it can matter: each CPU has a clock, the
- *          greatest usage of what ran there, and a task that comes to it from
- *          sleep or from elsewhere counts as no further from the clock than a
- *          task that was always there may be. So sleep is not saved, and a task
- *          whose mask sends it to a crowded CPU does not wait for what the
- *          others did not get before it came.
+ *          greatest usage with which a task began to run there, and a task that
+ *          comes to it from sleep or from elsewhere counts as no further from
+ *          the clock than a task that was always there may be. So sleep is not
+ *          saved, and a task whose mask sends it to a crowded CPU does not wait
+ *          for what the others did not get before it came.
  *
  * Halving is lazy: a global epoch counts the decays, each task knows the epoch
  * of its usage. Tasks in a queue keep their order (halving keeps it); only
@@ -62,8 +62,6 @@ static __always_inline void usage_update(struct task_struct *p, struct hearth_ta
 		return;
 	usage_charge(tc, ran_ns - tc->charged_ns);
 	tc->charged_ns = ran_ns;
-	if (tc->last_cpu >= 0 && tc->usage > cpu_ctx(tc->last_cpu)->clock)
-		cpu_ctx(tc->last_cpu)->clock = tc->usage;
 }
 
 /* unix: the timer interrupts a running task. */
@@ -100,15 +98,26 @@ static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 la
 		tc->usage = cpu_ctx(cpu)->clock;
 }
 
-/* A task comes to wait for a CPU: it counts as no further ahead than the task that
- * has had most here, whatever it had elsewhere. */
+/* A task comes to wait for a CPU, or waits again. If it was elsewhere, it counts as ahead of
+ * the clock by no more than what it may use before its turn ends. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 clock = cpu_ctx(cpu)->clock;
+	u64 most = cpu_ctx(cpu)->clock + (sums.bound * tc->inverse_weight >> 16);
 
 	usage_arrive(tc, cpu, lag);
-	if (policy.discipline == HEARTH_FAIR && tc->usage > clock)
-		tc->usage = clock;
+	if (policy.discipline == HEARTH_FAIR && tc->last_cpu != cpu && tc->usage > most)
+		tc->usage = most;
+}
+
+/* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
+ * wait before the clock was moved by one from far ahead, or wait on another CPU. */
+static __always_inline void usage_run(struct hearth_task *tc, s32 cpu)
+{
+	if (policy.discipline != HEARTH_FAIR)
+		return;
+	tc->usage = usage_raised(tc->usage, cpu, sums.bound);
+	if (tc->usage > cpu_ctx(cpu)->clock)
+		cpu_ctx(cpu)->clock = tc->usage;
 }
 
 #endif
