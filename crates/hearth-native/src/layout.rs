@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 use std::rc::Rc;
 
 /// Most CPUs that the scheduler can serve.
-const MAX_CPUS: usize = 512;
+pub(crate) const MAX_CPUS: usize = 512;
 
 /// `struct cpumask`.
 #[repr(C)]
@@ -145,6 +145,19 @@ pub(crate) struct NativeTopology {
 }
 
 const _: () = assert!(size_of::<NativeTopology>() == 8 + 20 * MAX_CPUS);
+
+/// `struct queue_ctx`.
+#[cfg(feature = "interleaved")]
+#[repr(C)]
+pub(crate) struct QueueContext {
+    pub(crate) head: u64,
+    head_epoch: u64,
+    waiting: i64,
+    head_is_known: bool,
+}
+
+#[cfg(feature = "interleaved")]
+const _: () = assert!(size_of::<QueueContext>() == 32);
 
 /// `struct hearth_stats`: what the dispatches of one CPU led to.
 #[repr(C)]

@@ -35,6 +35,8 @@ pub const ENQ_WAKEUP: u64 = 1 << 0;
 pub const TASK_QUEUED: u32 = 1 << 0;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth.so"));
+#[cfg(feature = "interleaved")]
+static INTERLEAVED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth-interleaved.so"));
 
 /// A loaded copy of the scheduler.
 pub struct Scheduler {
@@ -43,15 +45,68 @@ pub struct Scheduler {
     cpus: usize,
     // The kernel that the object calls back into, and the object: dropped last.
     _kernel: Rc<dyn Any>,
-    _library: Library,
+    #[cfg_attr(not(feature = "interleaved"), expect(dead_code))]
+    library: Library,
     _file: OwnedFd,
 }
 
 impl Scheduler {
     /// Loads a copy that calls back into `kernel`, and sets its policy.
     pub fn load<K: Kernel>(kernel: &Rc<K>, policy: &Policy, machine: &Machine) -> Result<Self, Error> {
+        Self::load_object(OBJECT, kernel, policy, machine)
+    }
+
+    /// Loads a copy that also calls `access` before each access to memory, within every callback.
+    #[cfg(feature = "interleaved")]
+    pub fn load_interleaved<K: Kernel>(
+        kernel: &Rc<K>,
+        policy: &Policy,
+        machine: &Machine,
+        access: extern "C" fn(),
+    ) -> Result<Self, Error> {
+        let scheduler = Self::load_object(INTERLEAVED, kernel, policy, machine)?;
+        // SAFETY: interleaved.c defines it with this type.
+        unsafe {
+            let symbol = scheduler.library.get::<*mut c_void>(c"hearth_access".to_bytes_with_nul());
+            symbol.map_err(Error::other)?.into_raw().cast::<extern "C" fn()>().write(access);
+        }
+        Ok(scheduler)
+    }
+
+    /// Whether a CPU's queue has a head: the first of the tasks that any CPU may take, or of those that
+    /// are bound to this one.
+    #[cfg(feature = "interleaved")]
+    pub fn has_head(&self, cpu: usize, bound: bool) -> Result<bool, Error> {
+        const NO_USAGE: u64 = u64::MAX;
+        // SAFETY: state.h defines an array of twice MAX_CPUS, whose members have the head first; nothing
+        // writes meanwhile.
+        unsafe {
+            let symbol = self.library.get::<*mut c_void>(c"queue_ctxs".to_bytes_with_nul());
+            let queues = symbol.map_err(Error::other)?.into_raw().cast::<layout::QueueContext>();
+            let queue = if bound { layout::MAX_CPUS + cpu } else { cpu };
+            Ok((*queues.add(queue)).head != NO_USAGE)
+        }
+    }
+
+    /// From now on no task leaves a queue: a scheduler with a known defect, for tests.
+    #[cfg(feature = "interleaved")]
+    pub fn stall(&self) -> Result<(), Error> {
+        // SAFETY: state.h defines it with this type.
+        unsafe {
+            let symbol = self.library.get::<*mut c_void>(c"stalls".to_bytes_with_nul());
+            symbol.map_err(Error::other)?.into_raw().cast::<bool>().write(true);
+        }
+        Ok(())
+    }
+
+    fn load_object<K: Kernel>(
+        object: &[u8],
+        kernel: &Rc<K>,
+        policy: &Policy,
+        machine: &Machine,
+    ) -> Result<Self, Error> {
         let file = rustix::fs::memfd_create("hearth.so", rustix::fs::MemfdFlags::CLOEXEC)?;
-        std::fs::File::from(file.try_clone()?).write_all(OBJECT)?;
+        std::fs::File::from(file.try_clone()?).write_all(object)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         // SAFETY: the object has no initializers, and what is looked up below is defined in bpf/ with the
         // types mirrored here, whose sizes both sides assert. The object stays loaded while `Self` lives,
@@ -70,7 +125,7 @@ impl Scheduler {
             let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
             let stats = symbol(c"stats")?.cast::<DispatchStats>().cast_const();
             let kernel = Rc::clone(kernel) as Rc<dyn Any>;
-            Ok(Self { ops, stats, cpus: machine.cpus(), _kernel: kernel, _library: library, _file: file })
+            Ok(Self { ops, stats, cpus: machine.cpus(), _kernel: kernel, library, _file: file })
         }
     }
 

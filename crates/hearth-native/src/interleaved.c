@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the compiler calls at each access to memory under -fsanitize=thread: one function of the
+ * host, which may let another CPU run before the access is made.
+ */
+#include <stdint.h>
+
+void (*hearth_access)(void);
+
+static void access(void)
+{
+	if (hearth_access)
+		hearth_access();
+}
+
+#define ACCESSES(size)                                                        \
+	void __tsan_read##size(void *at) { (void)at, access(); }              \
+	void __tsan_write##size(void *at) { (void)at, access(); }             \
+	void __tsan_unaligned_read##size(void *at) { (void)at, access(); }    \
+	void __tsan_unaligned_write##size(void *at) { (void)at, access(); }   \
+	void __tsan_volatile_read##size(void *at) { (void)at, access(); }     \
+	void __tsan_volatile_write##size(void *at) { (void)at, access(); }
+
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
+
+void __tsan_read_range(void *at, unsigned long size) { (void)at, (void)size, access(); }
+void __tsan_write_range(void *at, unsigned long size) { (void)at, (void)size, access(); }
+
+/* Whole while they last: the host switches CPUs only in access(). */
+#define ATOMICS(bits)                                                                          \
+	uint##bits##_t __tsan_atomic##bits##_fetch_add(uint##bits##_t *at, uint##bits##_t value, \
+						       int order)                              \
+	{                                                                                      \
+		uint##bits##_t old;                                                            \
+                                                                                               \
+		(void)order, access();                                                         \
+		old = *at;                                                                     \
+		*at = old + value;                                                             \
+		return old;                                                                    \
+	}                                                                                      \
+	uint##bits##_t __tsan_atomic##bits##_exchange(uint##bits##_t *at, uint##bits##_t value, \
+						      int order)                               \
+	{                                                                                      \
+		uint##bits##_t old;                                                            \
+                                                                                               \
+		(void)order, access();                                                         \
+		old = *at;                                                                     \
+		*at = value;                                                                   \
+		return old;                                                                    \
+	}
+
+ATOMICS(32)
+ATOMICS(64)
+
+void __tsan_init(void) {}
+void __tsan_func_entry(void *at) { (void)at; }
+void __tsan_func_exit(void) {}

@@ -1,0 +1,68 @@
+//! No task is forgotten however callbacks of different CPUs interleave.
+
+#![allow(clippy::unwrap_used)]
+
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use hearth_races::{Outcome, Setting, Violation, run};
+
+const MS: u64 = 1_000_000;
+const TICK_NS: u64 = 4 * MS;
+
+fn run_one(machine: &str, policy: &str, setting: Setting) -> Result<Outcome, Violation> {
+    let mut machine = Machine::load(machine).unwrap();
+    machine.kernel.tick_ns = TICK_NS;
+    run(&machine, &Policy::load(policy).unwrap(), setting).unwrap()
+}
+
+fn setting(seed: u64) -> Setting {
+    // From a switch at every fourth access to one at every 512th.
+    let switch_one_in = 1 << (2 + seed % 8);
+    Setting { tasks: 24, duration_ns: 2000 * MS, switch_one_in, seed, stalls: false }
+}
+
+/// 24 tasks that sleep, yield and change each other's masks, and then spin for longer than a second.
+fn check(machine: &str, policy: &str, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let outcome = run_one(machine, policy, setting(seed));
+        let outcome = outcome.unwrap_or_else(|violation| {
+            panic!("{policy} on {machine}, seed {seed}: {violation}");
+        });
+        assert!(outcome.rests > 30, "the CPUs came to rest only {} times", outcome.rests);
+    }
+}
+
+#[test]
+fn under_fair_no_task_starves_and_no_cpu_idles_beside_work() {
+    check("dash-16", "fair", 0..48);
+    check("sgi-4d340", "fair", 0..48);
+}
+
+#[test]
+fn under_decay_no_task_starves_and_no_cpu_idles_beside_work() {
+    check("dash-16", "standard", 0..16);
+    check("dash-16", "both", 16..32);
+}
+
+#[test]
+fn with_credits_of_each_task_no_task_starves_and_no_cpu_idles_beside_work() {
+    check("dash-16", "complex", 0..16);
+}
+
+#[test]
+fn an_attached_task_does_not_wait_beside_its_idle_cpu() {
+    check("dash-16", "attached", 0..16);
+}
+
+#[test]
+fn a_run_follows_from_its_setting() {
+    let outcomes = [1, 1, 2].map(|seed| run_one("dash-16", "fair", setting(seed)).unwrap());
+    assert_eq!(outcomes[0], outcomes[1]);
+    assert_ne!(outcomes[0], outcomes[2]);
+}
+
+#[test]
+fn a_scheduler_that_takes_nothing_out_of_its_queues_is_found_out() {
+    let outcome = run_one("dash-16", "fair", Setting { stalls: true, ..setting(1) });
+    assert!(matches!(outcome, Err(Violation::IdleBesideWork { .. })), "{outcome:?}");
+}
