@@ -13,13 +13,31 @@ static void access(void)
 		hearth_access();
 }
 
-#define ACCESSES(size)                                                        \
-	void __tsan_read##size(void *at) { (void)at, access(); }              \
-	void __tsan_write##size(void *at) { (void)at, access(); }             \
-	void __tsan_unaligned_read##size(void *at) { (void)at, access(); }    \
-	void __tsan_unaligned_write##size(void *at) { (void)at, access(); }   \
-	void __tsan_volatile_read##size(void *at) { (void)at, access(); }     \
-	void __tsan_volatile_write##size(void *at) { (void)at, access(); }
+#define ACCESSES(size)                              \
+	void __tsan_read##size(void *at)            \
+	{                                           \
+		(void)at, access();                 \
+	}                                           \
+	void __tsan_write##size(void *at)           \
+	{                                           \
+		(void)at, access();                 \
+	}                                           \
+	void __tsan_unaligned_read##size(void *at)  \
+	{                                           \
+		(void)at, access();                 \
+	}                                           \
+	void __tsan_unaligned_write##size(void *at) \
+	{                                           \
+		(void)at, access();                 \
+	}                                           \
+	void __tsan_volatile_read##size(void *at)   \
+	{                                           \
+		(void)at, access();                 \
+	}                                           \
+	void __tsan_volatile_write##size(void *at)  \
+	{                                           \
+		(void)at, access();                 \
+	}
 
 ACCESSES(1)
 ACCESSES(2)
@@ -27,35 +45,40 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
-void __tsan_read_range(void *at, unsigned long size) { (void)at, (void)size, access(); }
-void __tsan_write_range(void *at, unsigned long size) { (void)at, (void)size, access(); }
+void __tsan_read_range(void *at, unsigned long size)
+{
+	(void)at, (void)size, access();
+}
+void __tsan_write_range(void *at, unsigned long size)
+{
+	(void)at, (void)size, access();
+}
 
-/* Whole while they last: the host switches CPUs only in access(). */
-#define ATOMICS(bits)                                                                          \
-	uint##bits##_t __tsan_atomic##bits##_fetch_add(uint##bits##_t *at, uint##bits##_t value, \
-						       int order)                              \
-	{                                                                                      \
-		uint##bits##_t old;                                                            \
-                                                                                               \
-		(void)order, access();                                                         \
-		old = *at;                                                                     \
-		*at = old + value;                                                             \
-		return old;                                                                    \
-	}                                                                                      \
-	uint##bits##_t __tsan_atomic##bits##_exchange(uint##bits##_t *at, uint##bits##_t value, \
-						      int order)                               \
-	{                                                                                      \
-		uint##bits##_t old;                                                            \
-                                                                                               \
-		(void)order, access();                                                         \
-		old = *at;                                                                     \
-		*at = value;                                                                   \
-		return old;                                                                    \
+/* Whole while it lasts: the host switches CPUs only in access(). */
+#define ATOMIC(bits, name, updated)                                                           \
+	uint##bits##_t __tsan_atomic##bits##_##name(uint##bits##_t *at, uint##bits##_t value, \
+						    int order)                                \
+	{                                                                                     \
+		uint##bits##_t old;                                                           \
+                                                                                              \
+		(void)order, access();                                                        \
+		old = *at;                                                                    \
+		*at = (updated);                                                              \
+		return old;                                                                   \
 	}
 
-ATOMICS(32)
-ATOMICS(64)
+ATOMIC(32, fetch_add, old + value)
+ATOMIC(64, fetch_add, old + value)
+ATOMIC(32, exchange, value)
+ATOMIC(64, exchange, value)
 
-void __tsan_init(void) {}
-void __tsan_func_entry(void *at) { (void)at; }
-void __tsan_func_exit(void) {}
+void __tsan_init(void)
+{
+}
+void __tsan_func_entry(void *at)
+{
+	(void)at;
+}
+void __tsan_func_exit(void)
+{
+}

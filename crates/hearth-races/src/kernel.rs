@@ -1,7 +1,7 @@
 //! The kernel's side of sched_ext: switches, wake-ups, masks, interrupts, each with the locks under
 //! which the kernel calls the scheduler and the gaps between them (kernel/sched/core.c and ext.c).
 
-use crate::state::{Current, Pid, Place, State, Task, Verdict};
+use crate::state::{Current, Pid, State, Task, Verdict};
 use hearth_native::{ENQ_WAKEUP, Scheduler, TASK_QUEUED};
 use std::ops::Deref;
 use std::rc::Rc;
@@ -13,8 +13,6 @@ const SLICE_DEFAULT_NS: u64 = 20_000_000;
 pub(crate) struct Kernel {
     pub(crate) state: Rc<State>,
     pub(crate) scheduler: Scheduler,
-    /// By its policy a task runs on one CPU only.
-    pub(crate) is_attached: bool,
 }
 
 impl Deref for Kernel {
@@ -386,15 +384,5 @@ impl Kernel {
             self.timers.borrow_mut().insert((self.now_ns.get() + ns, cpu, task.sched.pid));
             self.rqs[cpu].resched.set(true);
         }
-    }
-
-    /// A CPU that has nothing to do although a task waits that it could run, and the task.
-    pub(crate) fn idle_beside_work(&self) -> Option<(usize, Pid)> {
-        let waits = |task: &&Task| matches!(task.place.get(), Place::Queue { .. });
-        self.tasks.iter().filter(waits).find_map(|task| {
-            let cpus = if self.is_attached { 1 << task.sched.cpu.get() } else { task.sched.allowed() };
-            let is_idle = |cpu: &usize| self.rqs[*cpu].current.get() == Current::Idle && cpus >> cpu & 1 == 1;
-            (0..self.rqs.len()).find(is_idle).map(|cpu| (cpu, task.sched.pid))
-        })
     }
 }

@@ -1,7 +1,7 @@
 //! The CPUs, and who of them goes on next.
 
 use crate::kernel::Kernel;
-use crate::state::{Current, Pid, State};
+use crate::state::{Current, Pid, Place, State, Task};
 use crate::switch;
 use corosensei::Coroutine;
 use hearth_machine::Machine;
@@ -122,14 +122,13 @@ pub fn run(
     if setting.stalls {
         scheduler.stall()?;
     }
-    let is_attached = policy.attached;
-    let kernel = Rc::new(Kernel { state: Rc::clone(&state), scheduler, is_attached });
+    let kernel = Rc::new(Kernel { state: Rc::clone(&state), scheduler });
     kernel.scheduler.init();
     for task in &kernel.tasks {
         kernel.scheduler.init_task(&task.sched, true);
         kernel.timers.borrow_mut().insert((0, task.sched.cpu.get() as usize, task.sched.pid));
     }
-    let mut run = Run::new(kernel);
+    let mut run = Run::new(kernel, policy.attached);
     Ok(switch::with_accesses(&state, || run.until(setting.duration_ns)))
 }
 
@@ -150,6 +149,8 @@ fn near(machine: &Machine) -> Vec<[u64; 2]> {
 
 struct Run {
     kernel: Rc<Kernel>,
+    /// By its policy a task runs on one CPU only.
+    is_attached: bool,
     cpus: Vec<Cpu>,
     /// Turns for which a CPU is stopped.
     stalled: Vec<u32>,
@@ -178,7 +179,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(kernel: Rc<Kernel>) -> Self {
+    fn new(kernel: Rc<Kernel>, is_attached: bool) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
         let habits = Habits::any(&kernel);
         let cpu = |cpu| {
@@ -194,7 +195,7 @@ impl Run {
         };
         let cpus = (0..kernel.rqs.len()).map(cpu).collect();
         let stalled = vec![0; kernel.rqs.len()];
-        Self { kernel, cpus, stalled, is_resting, is_over, outcome: Outcome::default() }
+        Self { kernel, is_attached, cpus, stalled, is_resting, is_over, outcome: Outcome::default() }
     }
 
     fn until(&mut self, end_ns: u64) -> Result<Outcome, Violation> {
@@ -256,12 +257,12 @@ impl Run {
         self.rest()?;
         self.outcome.rests += 1;
         self.check_heads()?;
-        if self.kernel.idle_beside_work().is_some() {
+        if self.idle_beside_work().is_some() {
             self.outcome.mended_by_tick += 1;
             let now = self.kernel.now_ns.get();
             self.kernel.rqs.iter().for_each(|rq| rq.next_tick.set(now));
             self.rest()?;
-            if let Some((cpu, task)) = self.kernel.idle_beside_work() {
+            if let Some((cpu, task)) = self.idle_beside_work() {
                 return Err(Violation::IdleBesideWork { cpu, task, at_ns: now });
             }
         }
@@ -282,6 +283,18 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// A CPU that has nothing to do although a task waits that it could run, and the task.
+    fn idle_beside_work(&self) -> Option<(usize, Pid)> {
+        let kernel = &self.kernel;
+        let waits = |task: &&Task| matches!(task.place.get(), Place::Queue { .. });
+        kernel.tasks.iter().filter(waits).find_map(|task| {
+            let cpus = if self.is_attached { 1 << task.sched.cpu.get() } else { task.sched.allowed() };
+            let is_idle =
+                |cpu: &usize| kernel.rqs[*cpu].current.get() == Current::Idle && cpus >> cpu & 1 == 1;
+            (0..kernel.rqs.len()).find(is_idle).map(|cpu| (cpu, task.sched.pid))
+        })
     }
 
     fn rest(&mut self) -> Result<(), Violation> {
