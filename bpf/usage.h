@@ -98,15 +98,15 @@ static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 la
 		tc->usage = cpu_ctx(cpu)->clock;
 }
 
-/* A task comes to wait for a CPU, or waits again. If it was elsewhere, it counts as ahead of
- * the clock by no more than what it may use before its turn ends. */
+/* A task comes to wait for a CPU, or waits again. If it was elsewhere it is not ahead of the
+ * clock, whatever it had there. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 most = cpu_ctx(cpu)->clock + (sums.bound * tc->inverse_weight >> 16);
+	u64 clock = cpu_ctx(cpu)->clock;
 
 	usage_arrive(tc, cpu, lag);
-	if (policy.discipline == HEARTH_FAIR && tc->last_cpu != cpu && tc->usage > most)
-		tc->usage = most;
+	if (policy.discipline == HEARTH_FAIR && tc->last_cpu != cpu && tc->usage > clock)
+		tc->usage = clock;
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
