@@ -51,9 +51,13 @@ impl Worker {
         let homes = match mover::query(pid, &addresses) {
             Ok(homes) => homes,
             Err(error) => {
-                let reason = Reason::of(error);
+                let reason = Reason::of_call(error);
                 self.tally.fail(reason, addresses.len() as u64);
-                return one.report.tally.fail(reason, addresses.len() as u64);
+                one.report.tally.fail(reason, addresses.len() as u64);
+                if reason == Reason::ProcessGone {
+                    self.forget(pid);
+                }
+                return;
             }
         };
         let ran: Vec<(u8, f64)> =

@@ -19,7 +19,7 @@ const UNTOLD: i32 = i32::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// ESRCH: the process has ended.
+    /// ESRCH, or EINVAL of the whole call: the process has ended, or is about to and has no memory any more.
     ProcessGone,
     /// ENOENT, EFAULT: the page is no longer in memory, or is the page of zeroes.
     PageGone,
@@ -64,6 +64,12 @@ impl Reason {
         }
     }
 
+    /// Of the error number that a whole call ended with. What Hearth asks is valid, so EINVAL says that
+    /// the process has no memory.
+    pub fn of_call(error: Errno) -> Self {
+        if error == Errno::INVAL { Self::ProcessGone } else { Self::of(error) }
+    }
+
     /// As labels of metrics have it.
     pub fn label(self) -> &'static str {
         match self {
@@ -81,7 +87,7 @@ impl Reason {
     /// In words, with the error that the kernel gives.
     pub fn text(self) -> &'static str {
         match self {
-            Self::ProcessGone => "the process has ended (ESRCH)",
+            Self::ProcessGone => "the process has ended (ESRCH, EINVAL)",
             Self::PageGone => "no longer in memory (ENOENT)",
             Self::NotPermitted => "Hearth may not (EPERM)",
             Self::NotAllowed => "shared, or not allowed there (EACCES)",
@@ -124,7 +130,7 @@ fn shift(pid: i32, addresses: &[u64], node: NodeId) -> Vec<Result<NodeId, Reason
     let nodes = vec![node.0 as libc::c_int; addresses.len()];
     let mut status = vec![UNTOLD; addresses.len()];
     let result = call(pid, addresses, Some(&nodes), &mut status);
-    let whole = result.err().map(Reason::of);
+    let whole = result.err().map(Reason::of_call);
     // After a failure in the middle the kernel says nothing of the rest, nor of those that stayed.
     let untold: Vec<usize> = (0..status.len()).filter(|&index| status[index] == UNTOLD).collect();
     let asked: Vec<u64> = untold.iter().map(|&index| addresses[index]).collect();
@@ -139,7 +145,7 @@ fn shift(pid: i32, addresses: &[u64], node: NodeId) -> Vec<Result<NodeId, Reason
                 };
             }
         }
-        Err(error) => untold.into_iter().for_each(|index| all[index] = Err(Reason::of(error))),
+        Err(error) => untold.into_iter().for_each(|index| all[index] = Err(Reason::of_call(error))),
     }
     all
 }
