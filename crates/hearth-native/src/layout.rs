@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 use std::rc::Rc;
 
 /// Most CPUs that the scheduler can serve.
-pub(crate) const MAX_CPUS: usize = 512;
+pub const MAX_CPUS: usize = 512;
 
 /// `struct cpumask`.
 #[repr(C)]

@@ -8,7 +8,7 @@ mod kfuncs;
 mod layout;
 
 pub use kfuncs::Kernel;
-pub use layout::{CpuMask, DispatchStats, TaskStruct};
+pub use layout::{CpuMask, DispatchStats, MAX_CPUS, TaskStruct};
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
@@ -83,7 +83,7 @@ impl Scheduler {
         unsafe {
             let symbol = self.library.get::<*mut c_void>(c"queue_ctxs".to_bytes_with_nul());
             let queues = symbol.map_err(Error::other)?.into_raw().cast::<layout::QueueContext>();
-            let queue = if bound { layout::MAX_CPUS + cpu } else { cpu };
+            let queue = if bound { MAX_CPUS + cpu } else { cpu };
             Ok((*queues.add(queue)).head != NO_USAGE)
         }
     }

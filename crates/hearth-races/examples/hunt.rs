@@ -37,14 +37,7 @@ fn main() -> Result<ExitCode> {
     let policy = Policy::load(&options.policy)?;
     let (mut found, mut rests, mut mended, mut longest) = (0, 0, 0, 0);
     for seed in options.from..options.from + options.seeds {
-        let switch_one_in = 1 << (2 + seed % 8);
-        let setting = Setting {
-            tasks: options.tasks,
-            duration_ns: options.ms * 1_000_000,
-            switch_one_in,
-            seed,
-            stalls: false,
-        };
+        let setting = Setting::new(options.tasks, options.ms * 1_000_000, seed);
         match run(&machine, &policy, setting)? {
             Ok(outcome) => {
                 rests += outcome.rests;

@@ -1,7 +1,7 @@
 //! sched_ext's kfuncs, with the locks that the kernel takes and lets go for them
 //! (kernel/sched/ext.c).
 
-use crate::state::{Current, Pid, Place, State, Task, Verdict};
+use crate::state::{Pid, Place, State, Task, Verdict};
 use hearth_native::{DSQ_LOCAL, KICK_IDLE, Kernel, TASK_QUEUED, TaskStruct};
 use std::rc::Rc;
 
@@ -171,7 +171,7 @@ impl Kernel for State {
         })
     }
 
-    /// The kick itself waits until interrupts are on: `Cpu::interrupts`.
+    /// The kick itself waits until interrupts are on: `crate::kernel::Kernel::interrupts`.
     fn kick(&self, cpu: i32, flags: u64) {
         self.preempt();
         let (me, cpu) = (&self.rqs[self.cpu.get()], cpu as usize);
@@ -202,15 +202,5 @@ impl Kernel for State {
 
     fn fail(&self, message: String) {
         State::fail(self, message);
-    }
-}
-
-impl State {
-    /// What a CPU runs, if it is a task.
-    pub(crate) fn current_task(&self, cpu: usize) -> Option<&Task> {
-        match self.rqs[cpu].current.get() {
-            Current::Task(pid) => Some(self.task(pid)),
-            _ => None,
-        }
     }
 }

@@ -37,6 +37,13 @@ pub struct Setting {
     pub stalls: bool,
 }
 
+impl Setting {
+    /// A run in which, by its seed, every fourth to every 512th access lets other CPUs go on.
+    pub fn new(tasks: usize, duration_ns: u64, seed: u64) -> Self {
+        Self { tasks, duration_ns, switch_one_in: 1 << (2 + seed % 8), seed, stalls: false }
+    }
+}
+
 /// What a run without a violation told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {

@@ -2,7 +2,7 @@
 //! dispatch queues, tasks, idle CPUs, and the moment at which another CPU may go on.
 
 use crate::switch;
-use hearth_native::TaskStruct;
+use hearth_native::{MAX_CPUS, TaskStruct};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::{Cell, RefCell};
@@ -259,12 +259,19 @@ impl State {
 
     /// Whether tasks wait in one of a CPU's two queues (bpf/queues.h).
     pub(crate) fn has_waiting(&self, cpu: usize, bound: bool) -> bool {
-        const FIRST_BOUND: u64 = 512;
-        let id = cpu as u64 + if bound { FIRST_BOUND } else { 0 };
-        self.queues.borrow().get(&id).is_some_and(|queue| !queue.is_empty())
+        let id = if bound { MAX_CPUS + cpu } else { cpu };
+        self.queues.borrow().get(&(id as u64)).is_some_and(|queue| !queue.is_empty())
     }
 
     // ---- CPUs ----
+
+    /// What a CPU runs, if it is a task.
+    pub(crate) fn current_task(&self, cpu: usize) -> Option<&Task> {
+        match self.rqs[cpu].current.get() {
+            Current::Task(pid) => Some(self.task(pid)),
+            _ => None,
+        }
+    }
 
     /// `resched_curr`, with the CPU's lock held.
     pub(crate) fn resched(&self, cpu: usize) {

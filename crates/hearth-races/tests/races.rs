@@ -16,9 +16,7 @@ fn run_one(machine: &str, policy: &str, setting: Setting) -> Result<Outcome, Vio
 }
 
 fn setting(seed: u64) -> Setting {
-    // From a switch at every fourth access to one at every 512th.
-    let switch_one_in = 1 << (2 + seed % 8);
-    Setting { tasks: 24, duration_ns: 2000 * MS, switch_one_in, seed, stalls: false }
+    Setting::new(24, 2000 * MS, seed)
 }
 
 /// 24 tasks that sleep, yield and change each other's masks, and then spin for longer than a second.
