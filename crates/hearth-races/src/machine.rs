@@ -9,7 +9,7 @@ use hearth_native::Scheduler;
 use hearth_policy::Policy;
 use std::cell::Cell;
 use std::fmt::{Display, Formatter};
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::rc::Rc;
 
 /// A task that waits this long is forgotten: a second, as in the tests of real kernels.
@@ -117,12 +117,17 @@ impl std::error::Error for Violation {}
 
 type Cpu = Coroutine<(), (), ()>;
 
-/// Runs a policy on a machine of at most 63 CPUs. The outer error is the loader's.
+/// CPUs are bits of a number, and it must be possible to shift it by their count.
+const MOST_CPUS: usize = 63;
+
+/// Runs a policy on a machine of at most 63 CPUs. The outer error is the loader's, or that of a setting
+/// that cannot be run.
 pub fn run(
     machine: &Machine,
     policy: &Policy,
     setting: Setting,
 ) -> Result<Result<Outcome, Violation>, Error> {
+    check(machine, setting).map_err(|what| Error::new(ErrorKind::InvalidInput, what))?;
     let state = Rc::new(State::new(near(machine), setting.tasks, machine.kernel.tick_ns, setting.seed));
     state.switch_one_in.set(setting.switch_one_in);
     let scheduler = Scheduler::load_interleaved(&state, policy, machine, switch::access)?;
@@ -137,6 +142,19 @@ pub fn run(
     }
     let mut run = Run::new(kernel, policy.attached);
     Ok(switch::with_accesses(&state, || run.until(setting.duration_ns)))
+}
+
+fn check(machine: &Machine, setting: Setting) -> Result<(), String> {
+    match (machine.cpus(), setting) {
+        (cpus, _) if cpus > MOST_CPUS => {
+            Err(format!("{} has {cpus} CPUs; name a machine of at most {MOST_CPUS}", machine.name))
+        }
+        (_, Setting { tasks: 0, .. }) => Err("no tasks: nothing would happen; give at least 1".to_owned()),
+        (_, Setting { switch_one_in: 0, .. }) => {
+            Err("one in 0 accesses: give at least 1, for every access".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// For each CPU: those of its cache domain and of its node, as bits.

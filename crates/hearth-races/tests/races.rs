@@ -64,3 +64,17 @@ fn a_scheduler_that_takes_nothing_out_of_its_queues_is_found_out() {
     let outcome = run_one("dash-16", "fair", Setting { stalls: true, ..setting(1) });
     assert!(matches!(outcome, Err(Violation::IdleBesideWork { .. })), "{outcome:?}");
 }
+
+#[test]
+fn what_cannot_be_run_is_refused() {
+    let policy = Policy::load("fair").unwrap();
+    let [large, small] = ["chiplet-64", "dash-16"].map(|name| Machine::load(name).unwrap());
+    for (machine, setting, what) in [
+        (&large, setting(1), "chiplet-64 has 64 CPUs; name a machine of at most 63"),
+        (&small, Setting { tasks: 0, ..setting(1) }, "no tasks"),
+        (&small, Setting { switch_one_in: 0, ..setting(1) }, "one in 0 accesses"),
+    ] {
+        let error = run(machine, &policy, setting).unwrap_err().to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
