@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why the scheduler could not be loaded, or something of the kernel could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,19 @@ pub enum Error {
     Running {
         /// Which.
         pid: Option<u32>,
+    },
+    /// A daemon is ending, and takes longer than one waits.
+    #[error(
+        "Hearth{} has been ending for {:.1} s; `hearth status` tells when it has ended{}",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(),
+        ending_for.as_secs_f64(),
+        pid.map(|pid| format!(", kill -9 {pid} ends it at once")).unwrap_or_default()
+    )]
+    Ending {
+        /// Which.
+        pid: Option<u32>,
+        /// Since it began to.
+        ending_for: Duration,
     },
     /// Somebody traces already.
     #[error("another `hearth explain` or `hearth trace` is under way; wait until it has ended")]

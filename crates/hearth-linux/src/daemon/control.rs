@@ -144,12 +144,18 @@ fn ask<T: serde::de::DeserializeOwned>(folder: &Path, request: &str) -> Result<O
         Err(error) => return Err(Error::file(&path)(error)),
     };
     let mut text = String::new();
-    stream
+    let asked = stream
         .set_read_timeout(Some(Duration::from_secs(5)))
         .and_then(|()| writeln!(stream, "{request}"))
         .and_then(|()| stream.shutdown(Shutdown::Write))
-        .and_then(|()| stream.read_to_string(&mut text))
-        .map_err(Error::file(&path))?;
+        .and_then(|()| stream.read_to_string(&mut text));
+    match asked {
+        // It ends in this moment.
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+            return Ok(None);
+        }
+        asked => asked.map_err(Error::file(&path))?,
+    };
     if let Ok(Refusal { error }) = serde_json::from_str(&text) {
         return Err(Error::file(&path)(io::Error::other(error)));
     }

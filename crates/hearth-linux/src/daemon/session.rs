@@ -1,7 +1,7 @@
 //! Hearth switched on and off by one process, as a trial does.
 
 use super::parts::{Parts, Work};
-use super::{lock, run_folder, state_folder};
+use super::{Held, run_folder, state_folder, take_lock};
 use crate::Error;
 use crate::ending::Ending;
 use crate::journal::{self, Journal, Report};
@@ -14,7 +14,7 @@ pub struct Session {
     work: Work,
     state: PathBuf,
     on: Option<Parts>,
-    _held: lock::Held,
+    _held: Held,
 }
 
 /// What is to be known when Hearth has been switched off.
@@ -29,7 +29,7 @@ pub struct Off {
 impl Session {
     /// Takes the lock, and undoes what an earlier daemon has left.
     pub fn begin(work: Work) -> Result<Self, Error> {
-        let held = lock::hold(&run_folder())?;
+        let held = take_lock(&run_folder(), |_| {})?;
         let state = state_folder();
         journal::undo(&state)?;
         Ok(Self { work, state, on: None, _held: held })

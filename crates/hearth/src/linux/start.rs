@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use hearth_linux::daemon::{self, Ended, Event, Job, Status, Work};
+use hearth_linux::daemon::{self, Ended, Event, Holder, Job, Status, Work};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn tell(event: Event<'_>) {
     match event {
+        Event::Waits(holder) => waits(holder),
         Event::Started(status) => anstream::eprintln!("{}", on(status)),
         Event::Again(why) => anstream::eprintln!("loading the scheduler again: {why}"),
         Event::LeftUndone(report) => {
@@ -70,6 +71,17 @@ fn tell(event: Event<'_>) {
         }
         Event::Undone(report) => anstream::eprint!("{}", undo::summary(report)),
     }
+}
+
+fn waits(holder: &Holder) {
+    anstream::eprintln!("{}; waiting until it has ended", ending(holder));
+}
+
+/// Who is ending, and for how long.
+pub fn ending(holder: &Holder) -> String {
+    let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let time = holder.ending_for.unwrap_or_default().as_secs_f64();
+    format!("Hearth{pid} has been ending for {time:.1} s")
 }
 
 fn on(status: &Status) -> String {
@@ -88,9 +100,7 @@ fn on(status: &Status) -> String {
 /// Leaves a process behind that holds the scheduler, and returns when it does.
 fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> {
     let folder = daemon::run_folder();
-    if let Some(pid) = daemon::holder(&folder) {
-        return Err(failure(hearth_linux::Error::Running { pid: Some(pid) }));
-    }
+    daemon::await_turn(waits).map_err(failure)?;
     let log = folder.join("log");
     let file = fs::create_dir_all(&folder)
         .and_then(|()| File::create(&log))
@@ -140,7 +150,7 @@ pub fn failure(error: hearth_linux::Error) -> Failure {
             Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
         }
         Error::NoPrivilege => Failure::Code(5, said),
-        Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, said),
+        Error::Running { .. } | Error::Ending { .. } | Error::Busy { .. } => Failure::Code(6, said),
         _ => Failure::Failed(said),
     }
 }
