@@ -2,8 +2,9 @@
 
 use crate::decisions::{Decision, Decisions};
 use crate::tasks::{self, Task};
-use crate::{Error, kernel, log, shape};
+use crate::{Error, log, shape};
 use bpf::HearthSkelBuilder;
+use hearth_host::kernel;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};

@@ -2,23 +2,27 @@
 //!
 //! The kernel lets go of the scheduler when the process that holds it ends, however it ends.
 
+mod client;
 mod control;
 mod lock;
 mod metrics;
 mod parts;
 mod session;
+mod status;
 
-pub use control::{
-    Status, Tasks, Told, ask_decisions, ask_pages, ask_status, ask_tasks, ask_trace, ask_untrace,
-};
+pub use client::{ask_decisions, ask_service, ask_status, ask_tasks, ask_trace, ask_untrace};
 pub use lock::{Held, Holder, PATIENCE, await_end, holder};
 pub use parts::Work;
 pub use session::{Off, Session};
+pub use status::{CpuStatus, Status, Tasks, Told};
 
 use crate::ending::Ending;
-use crate::journal::{self, Journal, Report};
 use crate::{Error, Exit, Scheduler};
+use control::Control;
+use hearth_host::journal::{self, Journal, Report};
+use metrics::Metrics;
 use parts::Parts;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -85,7 +89,7 @@ pub fn undo() -> Result<Report, Error> {
         return Ok(Report::default());
     }
     let _held = take_lock(&folder, |_| {})?;
-    journal::undo(&state_folder())
+    Ok(journal::undo(&state_folder())?)
 }
 
 /// Takes the lock; waits for one that is ending, or that has not seen yet that it is.
@@ -123,15 +127,15 @@ fn hold(
     let state = state_folder();
     let until = job.duration.map(|duration| Instant::now() + duration);
     let is_over = || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let metrics = job.metrics.map(metrics::Metrics::listen).transpose()?;
+    let metrics = job.metrics.map(Metrics::listen).transpose()?;
     let journal = Arc::new(Mutex::new(Journal::begin(&state)?));
     let mut parts = Parts::start(&job.work, &journal)?;
     Ending::forget(&state);
     // Whoever reaches the socket finds the scheduler on.
-    let control = control::Control::listen(&run_folder())?;
+    let control = Control::listen(&run_folder())?;
     // Outside of systemd there is nobody to be told.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    tell(Event::Started(&control::status(&parts, &job.work)));
+    tell(Event::Started(&status::status(&parts, &job.work)));
     let exit = serve(job, control, metrics.as_ref(), &mut parts, is_over, tell);
     // What follows takes time, and nobody answers any more: who comes now shall know.
     held.end()?;
@@ -141,15 +145,19 @@ fn hold(
 /// Answers until it is over; why, if the kernel let go of the scheduler.
 fn serve(
     job: &Job,
-    mut control: control::Control,
-    metrics: Option<&metrics::Metrics>,
+    mut control: Control,
+    metrics: Option<&Metrics>,
     parts: &mut Parts,
     is_over: impl Fn() -> bool,
     tell: &mut impl FnMut(Event<'_>),
 ) -> Result<Option<Exit>, Error> {
     let mut looked = Instant::now();
     while !is_over() {
-        control.serve(LOOK_INTERVAL, metrics, parts, |parts| control::status(parts, &job.work));
+        await_client(&control, metrics);
+        control.answer(parts, |parts| status::status(parts, &job.work));
+        if let Some(endpoint) = metrics {
+            endpoint.answer(|| status::metrics(parts, &job.work));
+        }
         if let Some(exit) = parts.scheduler.as_ref().and_then(Scheduler::exit) {
             if !exit.wants_restart() {
                 return Ok(Some(exit));
@@ -163,4 +171,13 @@ fn serve(
         }
     }
     Ok(None)
+}
+
+/// Waits until a client comes, a signal does, or it is time to look again.
+fn await_client(control: &Control, metrics: Option<&Metrics>) {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_INTERVAL.subsec_nanos()) };
+    let mut ready = vec![PollFd::new(control, PollFlags::IN)];
+    ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
+    // Whoever is ready is found when they are asked.
+    let _ = poll(&mut ready, Some(&timeout));
 }

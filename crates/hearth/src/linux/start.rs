@@ -1,7 +1,7 @@
 //! `hearth start`: the scheduler on this machine.
 
 use super::choice::Choice;
-use super::undo;
+use super::{pages, undo};
 use crate::failure::{Failure, Outcome};
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
@@ -86,8 +86,9 @@ pub fn ending(holder: &Holder) -> String {
 
 fn on(status: &Status) -> String {
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
-    let pages = status.pages.as_ref().map(|pages| format!(", pages {}", pages.policy)).unwrap_or_default();
-    let notes = status.pages.iter().flat_map(|pages| &pages.notes).map(|note| format!("\npages: {note}"));
+    let follows = pages::of(status);
+    let pages = follows.as_ref().map(|pages| format!(", pages {}", pages.policy)).unwrap_or_default();
+    let notes = follows.iter().flat_map(|pages| &pages.notes).map(|note| format!("\npages: {note}"));
     let notes: String = notes.collect();
     match &status.policy {
         Some(policy) => {
@@ -104,7 +105,7 @@ fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> 
     let log = folder.join("log");
     let file = fs::create_dir_all(&folder)
         .and_then(|()| File::create(&log))
-        .map_err(|source| failure(hearth_linux::Error::File { path: log.clone(), source }))?;
+        .map_err(|source| failure(hearth_host::Error::file(&log)(source)))?;
     let mut child = std::env::current_exe()
         .and_then(|command| {
             Command::new(command)
@@ -137,16 +138,18 @@ pub fn leave_on(choice: &Choice) -> Outcome {
 }
 
 /// The exit code for what went wrong with the kernel.
-pub fn failure(error: hearth_linux::Error) -> Failure {
+pub fn failure(error: impl Into<hearth_linux::Error>) -> Failure {
+    use hearth_host::Error as Host;
     use hearth_linux::Error;
+    let error = error.into();
     // An error's text has its source's already.
     let said = anyhow!("{error}");
     match error {
-        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } | Error::OneNode | Error::Pages(_) => {
+        Error::Host(Host::NoSchedExt { .. } | Host::Impossible(_)) | Error::TooManyCpus { .. } => {
             Failure::Code(4, said)
         }
-        Error::Cgroup { .. } => Failure::Input(said),
-        Error::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+        Error::Host(Host::Cgroup { .. }) => Failure::Input(said),
+        Error::Host(Host::File { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
         }
         Error::NoPrivilege => Failure::Code(5, said),

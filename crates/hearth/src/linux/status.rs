@@ -5,8 +5,9 @@ use super::start::{ending, failure};
 use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
+use hearth_host::kernel;
+use hearth_linux::daemon;
 use hearth_linux::ending::Ending;
-use hearth_linux::{daemon, kernel};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -43,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
     let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
-    let pages = status.pages.as_ref().map(pages::summary).unwrap_or_default();
+    let pages = pages::of(&status).as_ref().map(pages::summary).unwrap_or_default();
     let Some(policy) = &status.policy else {
         return output::print(&format!(
             "Hearth has moved pages of {what} for {up} (process {}); the kernel's own scheduler schedules\n{pages}",
