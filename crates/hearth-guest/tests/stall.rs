@@ -34,8 +34,7 @@ await disabled
 section stalling
 start --stall
 tasks spin 13000 0,0,0,0,0,0,0,0,0,0,0,0 >/tmp/spinners &
-await disabled >/dev/null
-await disabled
+while state | grep -q enabled; do usleep 10000; done
 hearth start --pages none >/tmp/next 2>&1
 echo next=$?
 hearth stop >/dev/null
@@ -92,7 +91,6 @@ fn it_starts_again_after_it_was_ended() {
 #[test]
 fn a_scheduler_that_forgets_tasks_is_ended_and_no_task_is_lost() {
     let Some(output) = output() else { return };
-    assert_eq!(first(output, "stalling", "await").text("state"), Some("disabled"));
     let log = output.section("stalling-log").unwrap().lines.join("\n");
     let told = log.contains("did not get to run") || log.contains("without running");
     assert!(log.contains("the kernel ended the scheduler:") && told, "{log}");
