@@ -66,7 +66,7 @@ struct hearth_stats {
 	u64 direct;    /* placed on this CPU, which was idle, at wake-up */
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
-	u64 pad;
+	u64 late;      /* a task that had waited for too long; see waits.h */
 };
 
 /* Why a task runs where it does. */
@@ -123,6 +123,11 @@ struct hearth_task {
 	u64 moves[3];
 	/* How often it went on by its credit, past a waiting task that had had less. */
 	u64 by_credit;
+	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of
+	 * the clock it may be (usage.h). */
+	u64 slice_ns;
+	u64 time_ns;
+	u64 ahead_ns;
 	/* 100 / weight, in 65536ths: charging does not divide. */
 	u32 inverse_weight;
 	/* Where it ran last, before that, and where it waits now; -1 for nowhere. */
@@ -131,7 +136,7 @@ struct hearth_task {
 	s32 queue;
 };
 
-_Static_assert(sizeof(struct hearth_task) == 88, "mirrored in Rust");
+_Static_assert(sizeof(struct hearth_task) == 112, "mirrored in Rust");
 
 #define HEARTH_DUMP_BYTES 32768
 

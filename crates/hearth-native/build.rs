@@ -18,7 +18,7 @@ fn main() {
 }
 
 fn build(out: &Path) -> Result<(), &'static str> {
-    run(compiler().args(["-shared", SCHEDULER, "-o"]).arg(out.join("hearth.so")), SCHEDULER)
+    run(compiler().args(["-shared", "-Wl,-z,defs", SCHEDULER, "-o"]).arg(out.join("hearth.so")), SCHEDULER)
 }
 
 /// The same with a call at each access to memory. Linked without the sanitizer's own library.
@@ -27,7 +27,10 @@ fn build_interleaved(out: &Path) -> Result<(), &'static str> {
     run(compiler().args(["-fsanitize=thread", "-c", SCHEDULER, "-o"]).arg(&scheduler), SCHEDULER)?;
     run(compiler().args(["-c", ACCESSES, "-o"]).arg(&accesses), ACCESSES)?;
     let object = out.join("hearth-interleaved.so");
-    run(compiler().arg("-shared").args([&scheduler, &accesses]).arg("-o").arg(object), SCHEDULER)
+    run(
+        compiler().args(["-shared", "-Wl,-z,defs"]).args([&scheduler, &accesses]).arg("-o").arg(object),
+        SCHEDULER,
+    )
 }
 
 fn compiler() -> Command {

@@ -45,6 +45,7 @@ struct hearth_kernel {
 	void (*kick_cpu)(void *self, s32 cpu, u64 flags);
 	u64 (*now)(void *self);
 	u32 (*smp_processor_id)(void *self);
+	u32 (*reenqueue_local)(void *self);
 	void *(*task_storage)(void *self, struct task_struct *p, u64 size);
 	void (*error)(void *self, const char *message);
 };
@@ -73,6 +74,9 @@ struct hearth_kernel hearth_kernel;
 #define scx_bpf_kick_cpu(cpu, flags) hearth_kernel.kick_cpu(hearth_kernel.self, cpu, flags)
 #define scx_bpf_task_cpu(p) ((s32)(p)->cpu)
 #define scx_bpf_now() hearth_kernel.now(hearth_kernel.self)
+/* A jiffy is a tick, as on Linux. */
+#define bpf_jiffies64() (scx_bpf_now() / policy.tick_ns)
+#define scx_bpf_reenqueue_local() hearth_kernel.reenqueue_local(hearth_kernel.self)
 #define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
 #define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu)&1)
 #define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)

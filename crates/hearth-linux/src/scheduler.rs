@@ -48,6 +48,9 @@ pub struct CpuStats {
     pub preempted: u64,
     /// Nothing was runnable.
     pub idle: u64,
+    /// A task that had waited for too long, whatever its rank.
+    #[serde(default)]
+    pub late: u64,
 }
 
 /// Why the kernel let go of the scheduler.
@@ -132,8 +135,8 @@ impl Scheduler {
         let read = |cpu: usize| {
             // SAFETY: aligned, inside the mapping; the kernel writes it meanwhile, so it is read whole and once.
             let raw = unsafe { ptr::read_volatile(&raw const shared.stats[cpu]) };
-            let bpf::types::hearth_stats { kept, own, domain, foreign, direct, preempted, idle, .. } = raw;
-            (cpu, CpuStats { kept, own, domain, foreign, direct, preempted, idle })
+            let bpf::types::hearth_stats { kept, own, domain, foreign, direct, preempted, idle, late } = raw;
+            (cpu, CpuStats { kept, own, domain, foreign, direct, preempted, idle, late })
         };
         self.cpus.iter().copied().map(read).collect()
     }

@@ -21,13 +21,16 @@ struct Raw {
     runs: u64,
     moves: [u64; 3],
     by_credit: u64,
+    slice_ns: u64,
+    time_ns: u64,
+    ahead_ns: u64,
     inverse_weight: u32,
     last_cpu: i32,
     previous_cpu: i32,
     queue: i32,
 }
 
-const _: () = assert!(size_of::<Raw>() == 88);
+const _: () = assert!(size_of::<Raw>() == 112);
 
 /// A task, as the scheduler knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

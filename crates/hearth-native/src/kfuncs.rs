@@ -39,6 +39,8 @@ pub trait Kernel: 'static {
     fn now_ns(&self) -> u64;
     /// `bpf_get_smp_processor_id`.
     fn this_cpu(&self) -> usize;
+    /// `scx_bpf_reenqueue_local`, of this CPU: how many tasks were enqueued anew.
+    fn reenqueue_local(&self) -> u32;
     /// `bpf_task_storage_get`: zeroed at first, in the same place for the task's life.
     fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64;
     /// `scx_bpf_error`.
@@ -66,6 +68,7 @@ pub(crate) struct Kfuncs<K> {
     kick_cpu: extern "C" fn(&K, i32, u64),
     now: extern "C" fn(&K) -> u64,
     smp_processor_id: extern "C" fn(&K) -> u32,
+    reenqueue_local: extern "C" fn(&K) -> u32,
     task_storage: extern "C" fn(&K, &TaskStruct, u64) -> *mut c_void,
     error: extern "C" fn(&K, *const c_char),
 }
@@ -142,6 +145,9 @@ extern "C" fn now<K: Kernel>(kernel: &K) -> u64 {
 extern "C" fn smp_processor_id<K: Kernel>(kernel: &K) -> u32 {
     kernel.this_cpu() as u32
 }
+extern "C" fn reenqueue_local<K: Kernel>(kernel: &K) -> u32 {
+    kernel.reenqueue_local()
+}
 extern "C" fn task_storage<K: Kernel>(kernel: &K, p: &TaskStruct, size: u64) -> *mut c_void {
     kernel.storage(p, size).cast()
 }
@@ -171,6 +177,7 @@ pub(crate) fn kfuncs<K: Kernel>(kernel: &Rc<K>) -> Kfuncs<K> {
         kick_cpu,
         now,
         smp_processor_id,
+        reenqueue_local,
         task_storage,
         error,
     }

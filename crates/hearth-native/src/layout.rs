@@ -40,13 +40,15 @@ pub struct TaskStruct {
     pub slice: Cell<u64>,
     /// `scx.dsq_vtime`.
     pub dsq_vtime: Cell<u64>,
+    /// `scx.runnable_at`: when it became runnable, in ticks.
+    pub runnable_at: Cell<u64>,
     /// `se.sum_exec_runtime`.
     pub sum_exec_ns: Cell<u64>,
     comm: [u8; 16],
     allowed: CpuMask,
 }
 
-const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 80);
+const _: () = assert!(std::mem::offset_of!(TaskStruct, allowed) == 88);
 
 impl TaskStruct {
     /// A task that may run on the CPUs in `allowed`, as bits.
@@ -66,6 +68,7 @@ impl TaskStruct {
             weight: Cell::new(100),
             slice: Cell::new(0),
             dsq_vtime: Cell::new(0),
+            runnable_at: Cell::new(0),
             sum_exec_ns: Cell::new(0),
             comm,
             allowed: CpuMask { bits: Cell::new(allowed) },
@@ -104,6 +107,7 @@ pub(crate) struct Ops {
     pub(crate) yield_: Option<extern "C" fn(Task, Task) -> bool>,
     pub(crate) set_weight: extern "C" fn(Task, u32),
     pub(crate) update_idle: extern "C" fn(i32, bool),
+    pub(crate) cpu_release: Option<extern "C" fn(i32, *const i32)>,
     pub(crate) init_task: extern "C" fn(Task, *const bool) -> i32,
     pub(crate) enable: Option<extern "C" fn(Task)>,
     pub(crate) disable: Option<extern "C" fn(Task)>,
@@ -153,11 +157,13 @@ pub(crate) struct QueueContext {
     pub(crate) head: u64,
     head_epoch: u64,
     waiting: i64,
+    oldest: u64,
     head_is_known: bool,
+    rest: [u8; 31],
 }
 
 #[cfg(feature = "interleaved")]
-const _: () = assert!(size_of::<QueueContext>() == 32);
+const _: () = assert!(size_of::<QueueContext>() == 64);
 
 /// `struct hearth_stats`: what the dispatches of one CPU led to.
 #[repr(C)]
@@ -177,8 +183,8 @@ pub struct DispatchStats {
     pub preempted: u64,
     /// Nothing was runnable.
     pub idle: u64,
-    #[serde(skip)]
-    pad: u64,
+    /// A task that had waited for too long, whatever its rank.
+    pub late: u64,
 }
 
 const _: () = assert!(size_of::<DispatchStats>() == 64);

@@ -31,6 +31,8 @@ pub const KICK_IDLE: u64 = 1 << 0;
 pub const KICK_PREEMPT: u64 = 1 << 1;
 /// `SCX_ENQ_WAKEUP`.
 pub const ENQ_WAKEUP: u64 = 1 << 0;
+/// `SCX_ENQ_REENQ`.
+pub const ENQ_REENQ: u64 = 1 << 40;
 /// `SCX_TASK_QUEUED`: the task is on a run queue.
 pub const TASK_QUEUED: u32 = 1 << 0;
 
@@ -45,7 +47,6 @@ pub struct Scheduler {
     cpus: usize,
     // The kernel that the object calls back into, and the object: dropped last.
     _kernel: Rc<dyn Any>,
-    #[cfg_attr(not(feature = "interleaved"), expect(dead_code))]
     library: Library,
     _file: OwnedFd,
 }
@@ -89,7 +90,6 @@ impl Scheduler {
     }
 
     /// From now on no task leaves a queue: a scheduler with a known defect, for tests.
-    #[cfg(feature = "interleaved")]
     pub fn stall(&self) -> Result<(), Error> {
         // SAFETY: state.h defines it with this type.
         unsafe {
@@ -153,10 +153,7 @@ impl Scheduler {
     /// `ops.init_task`, `ops.set_weight` and `ops.enable` of a task that is new, by `fork` or because the scheduler is.
     pub fn init_task(&self, p: &TaskStruct, fork: bool) -> i32 {
         let code = (self.ops().init_task)(p, &fork);
-        (self.ops().set_weight)(p, p.weight.get());
-        if let Some(enable) = self.ops().enable {
-            enable(p);
-        }
+        self.enable(p);
         code
     }
 
@@ -200,6 +197,36 @@ impl Scheduler {
     /// `ops.update_idle`.
     pub fn update_idle(&self, cpu: usize, idle: bool) {
         (self.ops().update_idle)(cpu as i32, idle);
+    }
+
+    /// `ops.cpu_release`, if there is one: a higher class takes the CPU.
+    pub fn cpu_release(&self, cpu: usize) {
+        /// `SCX_CPU_PREEMPT_RT`.
+        const REASON: i32 = 0;
+        if let Some(cpu_release) = self.ops().cpu_release {
+            cpu_release(cpu as i32, &REASON);
+        }
+    }
+
+    /// `ops.enable`, if there is one, and `ops.set_weight`: the task comes from another class.
+    pub fn enable(&self, p: &TaskStruct) {
+        if let Some(enable) = self.ops().enable {
+            enable(p);
+        }
+        (self.ops().set_weight)(p, p.weight.get());
+    }
+
+    /// `ops.disable`, if there is one: the task leaves for another class.
+    pub fn disable(&self, p: &TaskStruct) {
+        if let Some(disable) = self.ops().disable {
+            disable(p);
+        }
+    }
+
+    /// `ops.set_weight`.
+    pub fn set_weight(&self, p: &TaskStruct, weight: u32) {
+        p.weight.set(weight);
+        (self.ops().set_weight)(p, weight);
     }
 
     /// `ops.yield`, or what the kernel does without one.

@@ -196,6 +196,13 @@ impl Kernel for State {
         self.cpu.get()
     }
 
+    /// Put off until the callback has returned, as newer kernels do: `Kernel::release`.
+    fn reenqueue_local(&self) -> u32 {
+        let rq = &self.rqs[self.cpu.get()];
+        rq.reenqueues.set(true);
+        rq.local.borrow().len() as u32
+    }
+
     fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
         self.storage_of(self.task(p.pid), size)
     }

@@ -22,6 +22,8 @@ pub(crate) enum Current {
     Task(Pid),
     /// The stopper, which moves tasks off a CPU that their mask has lost.
     Stopper,
+    /// A task of a higher class.
+    Higher,
 }
 
 /// Where a runnable task waits.
@@ -55,6 +57,8 @@ pub(crate) struct Task {
     pub(crate) holder: Cell<Option<usize>>,
     /// Since when it has waited, in ns.
     pub(crate) waits_since: Cell<u64>,
+    /// It is in another scheduling class.
+    pub(crate) is_away: Cell<bool>,
     storage: RefCell<Box<[u64]>>,
 }
 
@@ -76,6 +80,10 @@ pub(crate) struct RunQueue {
     pub(crate) is_settled: Cell<bool>,
     /// A dispatch moved a task here.
     pub(crate) dispatched: Cell<bool>,
+    /// Until when a higher class holds the CPU.
+    pub(crate) held_until: Cell<u64>,
+    /// The scheduler has asked for what waits to run here to be enqueued anew.
+    pub(crate) reenqueues: Cell<bool>,
 }
 
 /// The shared state. Everything is in cells, none of which is borrowed while CPUs switch.
@@ -117,6 +125,8 @@ impl State {
             exec_start: Cell::new(0),
             is_settled: Cell::new(false),
             dispatched: Cell::new(false),
+            held_until: Cell::new(0),
+            reenqueues: Cell::new(false),
         };
         let task = |pid| Task {
             sched: TaskStruct::new(pid, pid as usize % cpus, all, "racer"),
@@ -128,6 +138,7 @@ impl State {
             verdict: Cell::new(Verdict::None),
             holder: Cell::new(None),
             waits_since: Cell::new(0),
+            is_away: Cell::new(false),
             storage: RefCell::default(),
         };
         Self {
@@ -219,6 +230,12 @@ impl State {
 
     // ---- queues ----
 
+    /// `set_task_runnable`.
+    pub(crate) fn waits(&self, task: &Task, since_ns: u64) {
+        task.waits_since.set(since_ns);
+        task.sched.runnable_at.set(since_ns / self.tick_ns);
+    }
+
     pub(crate) fn link_local(&self, task: &Task, cpu: usize, first: bool) {
         let mut local = self.rqs[cpu].local.borrow_mut();
         if first {
@@ -281,7 +298,9 @@ impl State {
     /// Whether no CPU has anything to do but what tasks may begin.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.rqs.iter().all(|rq| {
+            let is_held = rq.current.get() == Current::Higher;
             let is_pending = rq.resched.get()
+                || is_held && rq.held_until.get() <= self.now_ns.get()
                 || rq.kick_idle.get() | rq.kick_preempt.get() != 0
                 || rq.next_tick.get() <= self.now_ns.get()
                 || !rq.stop.borrow().is_empty();

@@ -124,6 +124,7 @@ impl Collector for Counts {
             ("cache_domain", sum(|cpu| cpu.domain)),
             ("other_domain", sum(|cpu| cpu.foreign)),
             ("none", sum(|cpu| cpu.idle)),
+            ("late", sum(|cpu| cpu.late)),
         ] {
             ConstCounter::new(count).encode(dispatches.encode_family(&[("source", source)])?)?;
         }
@@ -206,7 +207,8 @@ mod tests {
     use super::*;
 
     fn status() -> Status {
-        let stats = CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7 };
+        let stats =
+            CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7, late: 8 };
         Status {
             schema: 1,
             version: "1.2.3".into(),
@@ -232,6 +234,7 @@ mod tests {
             "# TYPE hearth_dispatches counter",
             "hearth_dispatches_total{source=\"own_queue\"} 4",
             "hearth_dispatches_total{source=\"none\"} 14",
+            "hearth_dispatches_total{source=\"late\"} 16",
             "hearth_idle_placements_total 10",
             "hearth_preemptions_total 12",
             "# UNIT hearth_uptime_seconds seconds",

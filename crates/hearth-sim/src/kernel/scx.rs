@@ -371,6 +371,11 @@ impl Kernel for Scx {
         self.kicks.borrow_mut().push((cpu as usize, flags));
     }
 
+    /// No higher class takes a CPU here.
+    fn reenqueue_local(&self) -> u32 {
+        0
+    }
+
     fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
         let Some(slot) = self.slot(p.pid) else { return std::ptr::null_mut() };
         let mut storage = slot.storage.borrow_mut();
