@@ -80,8 +80,6 @@ struct domain_ctx {
 	s32 first;
 };
 
-_Static_assert(sizeof(struct queue_ctx) == 32, "hearth-native mirrors it");
-
 struct queue_ctx queue_ctxs[2 * HEARTH_MAX_CPUS];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];

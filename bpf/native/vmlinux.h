@@ -47,8 +47,6 @@ struct task_struct {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct task_struct) == 80, "mirrored in Rust");
-
 enum {
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,
 	SCX_ENQ_WAKEUP = 1 << 0,
