@@ -206,7 +206,8 @@ mod tests {
     use super::*;
 
     fn status() -> Status {
-        let stats = CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7 };
+        let stats =
+            CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7, pad: 0 };
         Status {
             schema: 1,
             version: "1.2.3".into(),

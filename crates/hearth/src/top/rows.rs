@@ -157,7 +157,7 @@ pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) 
 pub const RATES: [&str; 7] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle"];
 
 fn fields(stats: &CpuStats) -> [u64; 7] {
-    let CpuStats { kept, own, domain, foreign, direct, preempted, idle } = *stats;
+    let CpuStats { kept, own, domain, foreign, direct, preempted, idle, pad: _ } = *stats;
     [kept, own, domain, foreign, direct, preempted, idle]
 }
 
