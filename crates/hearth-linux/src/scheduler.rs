@@ -81,10 +81,7 @@ impl Scheduler {
         log::keep();
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
         let policy_row = seam::Policy::new(policy, kernel::tick_ns());
-        let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
-        put(constants, offset_of!(rodata, policy), bytes_of(&policy_row))?;
-        put(constants, offset_of!(rodata, topology), bytes_of(&topology))?;
-        put(constants, offset_of!(rodata, stalls), &[u8::from(options.stalls)])?;
+        set_constants(&mut open, &policy_row, &topology, options.stalls)?;
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };
         if options.partial {
@@ -177,14 +174,46 @@ impl Scheduler {
     }
 }
 
-/// Writes a part of the scheduler's constants.
-fn put(constants: &mut [u8], offset: usize, value: &[u8]) -> Result<(), Error> {
-    let place = constants.get_mut(offset..offset + value.len());
-    place.ok_or(Error::Incomplete { section: "read-only data" })?.copy_from_slice(value);
-    Ok(())
+/// Writes what the scheduler reads as constants, before it is loaded.
+fn set_constants(
+    open: &mut bpf::OpenHearthSkel<'_>,
+    policy: &seam::Policy,
+    topology: &seam::Topology,
+    stalls: bool,
+) -> Result<(), Error> {
+    let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
+    let mut put = |offset: usize, value: &[u8]| {
+        let place = constants.get_mut(offset..offset + value.len());
+        place.map(|place| place.copy_from_slice(value)).ok_or(Error::Incomplete { section: "read-only data" })
+    };
+    put(offset_of!(rodata, policy), bytes_of(policy))?;
+    put(offset_of!(rodata, topology), bytes_of(topology))?;
+    put(offset_of!(rodata, stalls), &[u8::from(stalls)])
 }
 
 fn text(bytes: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_constants_are_those_of_the_policy_and_the_machine() {
+        let mut object = MaybeUninit::uninit();
+        let mut open = HearthSkelBuilder::default().open(&mut object).unwrap();
+        let policy = seam::Policy::new(&Policy::affinity(3, 2), 4_000_000);
+        let topology = seam::Topology::new(4, &[vec![0, 1], vec![2, 3]], |cpu| cpu / 2).unwrap();
+        set_constants(&mut open, &policy, &topology, true).unwrap();
+        let constants = open.maps.rodata_data.as_deref().unwrap();
+        assert_eq!(constants.policy.tick_ns, policy.tick_ns);
+        assert_eq!(constants.policy.processor_ns, policy.processor_ns);
+        assert_eq!(
+            (constants.topology.nr_cpus, constants.topology.member[..4].to_vec()),
+            (4, vec![0, 1, 2, 3])
+        );
+        assert!(constants.stalls);
+    }
 }
