@@ -49,7 +49,7 @@ fn build(root: &Path, out: &Path, clang: &str, source: &Path, name: &str) -> Res
             "-Wno-unused-function".into(),
         ])
         .build_and_generate(out.join(format!("{name}.skel.rs")))
-        .map_err(|error| format!("{} does not build: {error:?}", source.display()))
+        .map_err(|error| hearth_seam::errors(&format!("{} does not build: {error:#}", source.display())))
 }
 
 /// The newest clang that is there: `$CLANG`, `clang-19`, `clang`, or another version by its number.

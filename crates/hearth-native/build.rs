@@ -60,6 +60,5 @@ fn run(command: &mut Command) -> Result<(), String> {
     }
     let text = String::from_utf8_lossy(&output.stderr);
     eprint!("{text}");
-    let errors: Vec<&str> = text.lines().filter(|line| line.contains("error:")).collect();
-    if errors.is_empty() { Err(format!("the C compiler failed:\n{text}")) } else { Err(errors.join("\n")) }
+    Err(hearth_seam::errors(&format!("the C compiler failed:\n{text}")))
 }

@@ -31,6 +31,12 @@ pub fn unit(sources: &[&str], build: Build) -> String {
     text
 }
 
+/// The errors in what a compiler has printed, a line each; all of it if no line is one.
+pub fn errors(printed: &str) -> String {
+    let errors: Vec<&str> = printed.lines().filter(|line| line.contains("error:")).collect();
+    if errors.is_empty() { printed.to_owned() } else { errors.join("\n") }
+}
+
 fn layouts(build: Build) -> Vec<Layout> {
     use interface::Decision;
     use kernel::{CpuMask, ExitInfo, InitTaskArgs, TaskStruct};

@@ -17,7 +17,7 @@ mod queues;
 #[cfg(feature = "hosts")]
 mod topology;
 
-pub use compare::{Build, unit};
+pub use compare::{Build, errors, unit};
 pub use interface::{
     ATTACHED, COMPLEX, CpuStats, Decision, FAIR, MAX_CPUS, NO_RANK, Policy, SOURCE_DIRECT, SOURCE_DOMAIN,
     SOURCE_FOREIGN, SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Task, Topology, UNIX,
