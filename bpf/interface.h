@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Everything that the scheduler and its hosts share: limits, the policy, the
- * machine's shape, statistics. Each host mirrors the structs in Rust, and
- * both sides assert size and offsets.
+ * machine's shape, statistics. Rust has it in crates/hearth-seam; each build
+ * compares the two, field by field, and stops where they differ.
  *
  * Times are nanoseconds. CPUs, domains and nodes are numbered from 0.
  */
@@ -105,8 +105,6 @@ struct hearth_decision {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct hearth_decision) == 80, "mirrored in Rust");
-
 /* What the scheduler remembers of a task. */
 struct hearth_task {
 	/* CPU time received, weighted; see usage.h. */
@@ -136,8 +134,6 @@ struct hearth_task {
 	s32 queue;
 };
 
-_Static_assert(sizeof(struct hearth_task) == 112, "mirrored in Rust");
-
 #define HEARTH_DUMP_BYTES 32768
 
 /* Why the kernel let go of the scheduler. */
@@ -150,8 +146,6 @@ struct hearth_exit {
 	char message[1024];
 };
 
-_Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
-_Static_assert(sizeof(struct hearth_topology) == 8 + 20 * HEARTH_MAX_CPUS, "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
 
 #endif

@@ -105,8 +105,6 @@ struct domain_ctx {
 	s32 first;
 } __attribute__((aligned(CACHE_LINE)));
 
-_Static_assert(sizeof(struct queue_ctx) == CACHE_LINE, "hearth-native mirrors it");
-
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];

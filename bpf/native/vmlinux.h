@@ -48,11 +48,10 @@ struct task_struct {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct task_struct) == 88, "mirrored in Rust");
-
 enum {
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,
 	SCX_ENQ_WAKEUP = 1 << 0,
+	SCX_ENQ_REENQ = 1ull << 40,
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,

@@ -1,5 +1,6 @@
 //! Compiles the BPF programs (`bpf/`) with clang, and generates the code that loads them.
 
+use hearth_seam::Build;
 use libbpf_cargo::SkeletonBuilder;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,9 +8,9 @@ use std::process::Command;
 /// The oldest clang whose BPF back end is known to build the programs.
 const OLDEST_CLANG: u32 = 17;
 
-/// Source below the project's root, and name of the generated module.
-const PROGRAMS: [(&str, &str); 2] =
-    [("bpf/hearth.bpf.c", "hearth"), ("bpf/observe/observe.bpf.c", "observe")];
+/// Below the project's root.
+const SCHEDULER: &str = "bpf/hearth.bpf.c";
+const OBSERVER: &str = "bpf/observe/observe.bpf.c";
 
 fn main() {
     let root = PathBuf::from("../..");
@@ -17,19 +18,29 @@ fn main() {
     println!("cargo::rerun-if-changed={}", root.join("bpf").display());
     println!("cargo::rerun-if-env-changed=CLANG");
     let result = clang().and_then(|clang| {
-        PROGRAMS.iter().try_for_each(|&(source, name)| build(&root, &out, &clang, source, name))
+        build(&root, &out, &clang, &scheduler(&out)?, "hearth")?;
+        build(&root, &out, &clang, &root.join(OBSERVER), "observe")
     });
-    if let Err(error) = result {
-        println!("cargo::error={error}");
+    if let Err(errors) = result {
+        errors.lines().for_each(|error| println!("cargo::error={error}"));
         std::process::exit(1);
     }
 }
 
-fn build(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Result<(), String> {
+/// The scheduler, with what compares it with Rust.
+fn scheduler(out: &Path) -> Result<PathBuf, String> {
+    let source = out.join("hearth.bpf.c");
+    std::fs::write(&source, hearth_seam::unit(&[SCHEDULER], Build::Bpf))
+        .map_err(|error| format!("{}: {error}", source.display()))?;
+    Ok(source)
+}
+
+fn build(root: &Path, out: &Path, clang: &str, source: &Path, name: &str) -> Result<(), String> {
     SkeletonBuilder::new()
-        .source(root.join(source))
+        .source(source)
         .clang(clang)
         .clang_args([
+            format!("-I{}", root.display()),
             format!("-I{}", root.join("bpf/linux").display()),
             format!("-I{}", root.join("bpf").display()),
             "-mcpu=v3".into(),
@@ -38,7 +49,7 @@ fn build(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Resu
             "-Wno-unused-function".into(),
         ])
         .build_and_generate(out.join(format!("{name}.skel.rs")))
-        .map_err(|error| format!("{source} does not build: {error:?}"))
+        .map_err(|error| hearth_seam::errors(&format!("{} does not build: {error:#}", source.display())))
 }
 
 /// The newest clang that is there: `$CLANG`, `clang-19`, `clang`, or another version by its number.

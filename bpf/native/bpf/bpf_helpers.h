@@ -15,7 +15,7 @@
 #define __uint(name, value)
 #define __type(name, type) type *name
 
-#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0 };
 
 /* A walk over a queue; the tasks that were there when it began. */
 struct bpf_iter_scx_dsq {
@@ -46,17 +46,18 @@ struct hearth_kernel {
 	u64 (*now)(void *self);
 	u32 (*smp_processor_id)(void *self);
 	u32 (*reenqueue_local)(void *self);
-	void *(*task_storage)(void *self, struct task_struct *p, u64 size);
+	void *(*task_storage)(void *self, struct task_struct *p, const void *map, u64 size,
+			      u64 flags);
 	void (*error)(void *self, const char *message);
 };
 
 /* Filled in by the host that loads this object. */
 struct hearth_kernel hearth_kernel;
 
-/* One map of task storage is all that the scheduler has. */
-#define bpf_task_storage_get(map, p, init, flags)                                    \
-	((__typeof__((map)->value))hearth_kernel.task_storage(hearth_kernel.self, p, \
-							      sizeof(*(map)->value)))
+/* A map is told from others by its address. */
+#define bpf_task_storage_get(map, p, init, flags)                                         \
+	((__typeof__((map)->value))hearth_kernel.task_storage(hearth_kernel.self, p, map, \
+							      sizeof(*(map)->value), flags))
 
 #define scx_bpf_create_dsq(id, node) hearth_kernel.create_dsq(hearth_kernel.self, id, node)
 #define scx_bpf_dsq_insert(p, id, slice, flags) \

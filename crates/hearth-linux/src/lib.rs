@@ -25,5 +25,6 @@ pub mod threads;
 
 pub use decisions::{Decision, Source};
 pub use error::Error;
-pub use scheduler::{CpuStats, Exit, Options, Scheduler};
+pub use hearth_seam::CpuStats;
+pub use scheduler::{Exit, Options, Scheduler};
 pub use tasks::Task;

@@ -2,7 +2,8 @@
 //! dispatch queues, tasks, idle CPUs, and the moment at which another CPU may go on.
 
 use crate::switch;
-use hearth_native::{MAX_CPUS, TaskStruct};
+use hearth_native::{TaskStorage, TaskStruct};
+use hearth_seam::queue_of;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::{Cell, RefCell};
@@ -59,7 +60,7 @@ pub(crate) struct Task {
     pub(crate) waits_since: Cell<u64>,
     /// It is in another scheduling class.
     pub(crate) is_away: Cell<bool>,
-    storage: RefCell<Box<[u64]>>,
+    pub(crate) storage: TaskStorage,
 }
 
 /// `struct rq`.
@@ -129,7 +130,7 @@ impl State {
             reenqueues: Cell::new(false),
         };
         let task = |pid| Task {
-            sched: TaskStruct::new(pid, pid as usize % cpus, all, "racer"),
+            sched: Rc::new(TaskStruct::new(pid, pid as usize % cpus, all, "racer")),
             pi_locked: Cell::new(false),
             is_runnable: Cell::new(false),
             on_rq: Cell::new(false),
@@ -139,7 +140,7 @@ impl State {
             holder: Cell::new(None),
             waits_since: Cell::new(0),
             is_away: Cell::new(false),
-            storage: RefCell::default(),
+            storage: TaskStorage::default(),
         };
         Self {
             rqs: (0..cpus).map(rq).collect(),
@@ -274,10 +275,9 @@ impl State {
         }
     }
 
-    /// Whether tasks wait in one of a CPU's two queues (bpf/queues.h).
+    /// Whether tasks wait in one of a CPU's two queues.
     pub(crate) fn has_waiting(&self, cpu: usize, bound: bool) -> bool {
-        let id = if bound { MAX_CPUS + cpu } else { cpu };
-        self.queues.borrow().get(&(id as u64)).is_some_and(|queue| !queue.is_empty())
+        self.queues.borrow().get(&queue_of(cpu, bound)).is_some_and(|queue| !queue.is_empty())
     }
 
     // ---- CPUs ----
@@ -312,14 +312,5 @@ impl State {
     pub(crate) fn is_busy(&self, cpu: usize) -> bool {
         let rq = &self.rqs[cpu];
         rq.current.get() != Current::Idle && !rq.in_balance.get()
-    }
-
-    /// Storage of a task, zeroed at first.
-    pub(crate) fn storage_of(&self, task: &Task, size: u64) -> *mut u64 {
-        let mut storage = task.storage.borrow_mut();
-        if storage.is_empty() {
-            *storage = vec![0; size.div_ceil(8) as usize].into_boxed_slice();
-        }
-        storage.as_mut_ptr()
     }
 }

@@ -241,7 +241,7 @@ fn every_statistic_of_a_dispatch_moves() {
     }
     simulation.add(application);
     let result = simulation.run().unwrap();
-    let sum = |field: fn(&hearth_sim::DispatchStats) -> u64| result.dispatches.iter().map(field).sum::<u64>();
+    let sum = |field: fn(&hearth_sim::CpuStats) -> u64| result.dispatches.iter().map(field).sum::<u64>();
     assert!(sum(|stats| stats.kept) > 0, "kept");
     assert!(sum(|stats| stats.own) > 0, "own");
     assert!(sum(|stats| stats.foreign) > 0, "foreign");

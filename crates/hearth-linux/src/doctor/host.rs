@@ -1,8 +1,9 @@
 //! The machine: its shape, control groups, real-time tasks, other daemons.
 
 use super::{Finding, Root};
-use crate::shape::{MAX_CPUS, domains};
+use crate::shape::domains;
 use crate::{daemon, hogs};
+use hearth_seam::MAX_CPUS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;

@@ -132,7 +132,7 @@ impl Kernel {
     /// Creates a task; it first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
         let id = self.tasks.len();
-        let sched = TaskStruct::new(id as i32, cpu, self.all_cpus(), name);
+        let sched = Rc::new(TaskStruct::new(id as i32, cpu, self.all_cpus(), name));
         self.scx.add_task(&sched);
         self.account.task(name, application);
         let kernel_data = self.costs.task_data(&self.memory);
