@@ -14,6 +14,10 @@
  * A credit delays a move and never forbids one, and it is bounded: no task is
  * behind its fair share by more than the sum of its credits and one slice.
  *
+ * The time credit is CPU time of the task itself, and usage is CPU time over weight,
+ * so for a task of more than the common weight it is divided by weight, too: a heavy
+ * task is charged little for each slice, and would go on for ever.
+ *
  * complex (section 5.4): every task that last ran here has the time credit,
  * less fade x the time since.
  */
@@ -46,12 +50,18 @@ static __always_inline u64 credit_of_task(struct hearth_task *tc, s32 pid, s32 c
 		return credit;
 	if (is_complex()) {
 		faded = away / 1000 * policy.fade_milli;
-		if (faded < policy.time_ns)
-			credit += policy.time_ns - faded;
+		if (faded < tc->time_ns)
+			credit += tc->time_ns - faded;
 	} else if (cpu_ctx(cpu)->last_pid == pid) {
-		credit += policy.time_ns;
+		credit += tc->time_ns;
 	}
 	return credit;
+}
+
+/* Of the task that runs on a CPU: all there is. */
+static __always_inline u64 running_credit(struct hearth_task *tc)
+{
+	return sums.own_credit + tc->time_ns;
 }
 
 static __always_inline s64 rank(u64 usage, u64 credit)

@@ -11,10 +11,13 @@
 #include <bpf/bpf_helpers.h>
 #include "scx.h"
 #include "interface.h"
+#include "queue_ids.h"
 #include "state.h"
 #include "usage.h"
 #include "credit.h"
+#include "slices.h"
 #include "queues.h"
+#include "waits.h"
 #include "decisions.h"
 #include "exit.h"
 
@@ -33,23 +36,25 @@ static __always_inline bool claim_idle(s32 cpu)
 }
 
 /* The idle CPU where the task has most credit. */
-static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc)
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
 {
 	s32 last = tc->last_cpu;
 	bool is_idle = false;
 	s32 cpu;
 
+	if (last >= 0 && !is_attached() && (policy.llc_ns || policy.node_ns)) {
+		/* The kernel's own search: the last CPU, its cache domain, its node, any; whole
+		 * cores before those whose sibling is busy. For a wake-up of who is about to
+		 * sleep, also the CPU that makes it. */
+		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
+		return is_idle ? cpu : NO_CPU;
+	}
 	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
 		if (bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
 		    scx_bpf_test_and_clear_cpu_idle(last))
 			return last;
 		if (is_attached())
 			return NO_CPU;
-	}
-	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
-		/* The kernel's own search: the cache domain, the node, any. */
-		cpu = scx_bpf_select_cpu_dfl(p, last, 0, &is_idle);
-		return is_idle ? cpu : NO_CPU;
 	}
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
@@ -60,10 +65,10 @@ static __always_inline void place(struct task_struct *p, struct hearth_task *tc,
 {
 	cpu_ctx(cpu)->is_claimed = true;
 	usage_arrive(tc, cpu, lag);
-	stats_of(cpu)->direct++;
+	stats_count(&stats_of(cpu)->direct);
 	if (tracing)
 		decision_direct(cpu);
-	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tc->slice_ns, enq_flags);
 }
 
 s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
@@ -73,7 +78,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 	if (!tc)
 		return prev_cpu;
-	cpu = idle_cpu(p, tc);
+	cpu = idle_cpu(p, tc, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
@@ -101,7 +106,7 @@ static void preempt(struct task_struct *p, struct hearth_task *tc)
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 	    rank_of_task(tc, p->pid, cpu, away) >= running)
 		return;
-	stats_of(cpu)->preempted++;
+	stats_count(&stats_of(cpu)->preempted);
 	cpu_ctx(cpu)->expired = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
@@ -133,9 +138,9 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	usage_wait(tc, cpu, lag);
 	if (tc->last_cpu < 0 && is_attached())
-		scx_bpf_dsq_insert_vtime(p, UNBOUND, sums.slice, usage_of(tc), enq_flags);
+		scx_bpf_dsq_insert_vtime(p, UNBOUND, tc->slice_ns, usage_of(tc), enq_flags);
 	else
-		queue_insert(p, tc, bound ? bound_queue(cpu) : cpu, sums.slice, enq_flags);
+		queue_insert(p, tc, bound ? bound_queue(cpu) : shared_queue(cpu), enq_flags);
 	idle = bound || (is_attached() && tc->last_cpu >= 0)
 		       ? NO_CPU
 		       : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -159,11 +164,15 @@ verified_alone int best_elsewhere(s32 cpu)
 	for (domain = 0; domain < topology.nr_domains; domain++) {
 		s32 first = domain_ctx(domain)->first;
 		s64 first_rank;
+		u64 usage;
 
 		if (first < 0 || first == cpu)
 			continue;
-		first_rank = rank(usage_raised(head_usage(first), cpu, sums.bound),
-				  credit_of_queue(first, cpu));
+		usage = head_usage(first);
+		if (usage == NO_USAGE)
+			continue;
+		first_rank =
+			rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu));
 		if (best < 0 || first_rank < best_rank) {
 			best = first;
 			best_rank = first_rank;
@@ -195,17 +204,6 @@ verified_alone int best_of_own(s32 cpu)
 		}
 	}
 	return best;
-}
-
-verified_alone int take_pid(s32 cpu, s32 pid)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		if (p->pid == pid)
-			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
-	}
-	return false;
 }
 
 static __always_inline bool take(s32 queue, s32 cpu)
@@ -342,9 +340,13 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		queue_renew(cpu);
 		queue_renew(bound_queue(cpu));
 	}
+	if (take_late(cpu)) {
+		stats_of(cpu)->late++;
+		return;
+	}
 	if (runnable) {
 		usage_update(prev, tc);
-		kept_rank = rank(usage_of(tc), sums.running_credit);
+		kept_rank = rank(usage_of(tc), running_credit(tc));
 	}
 	if (take_best(cpu, runnable && cc->expired, kept_rank))
 		return;
@@ -354,10 +356,10 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	stats_of(cpu)->kept++;
-	usage_run(tc, cpu);
+	usage_run(tc, cpu, sums.bound);
 	if (usage_of(tc) > head_usage(cpu) || usage_of(tc) > head_usage(bound_queue(cpu)))
 		tc->by_credit++;
-	task_set_slice(prev, sums.slice);
+	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
 	cc->running_rank = kept_rank;
 	if (tracing) {
@@ -385,19 +387,23 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	struct hearth_task *tc = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cc = cpu_ctx(cpu);
+	bool is_drawn;
 
 	if (!tc)
 		return;
+	is_drawn = tc->queue >= 0 && cpu_of_queue(tc->queue) != cpu;
 	queue_left(tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
-	usage_run(tc, cpu);
+	usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
+	if (is_crowd(waiting_at(cpu)))
+		task_set_slice(p, slice_of(tc, cpu));
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->expired = false;
-	cc->running_rank = rank(usage_of(tc), sums.running_credit);
+	cc->running_rank = rank(usage_of(tc), running_credit(tc));
 }
 
 /* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
@@ -429,11 +435,14 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	if (!tc)
 		return;
 	usage_tick(p, tc);
-	cc->running_rank = rank(usage_of(tc), sums.running_credit);
+	cc->running_rank = rank(usage_of(tc), running_credit(tc));
 	if (!p->scx.slice)
 		cc->expired = true;
-	if (!is_attached() && queue_ctx(cpu)->waiting > 0)
+	if (is_attached())
+		return;
+	if (queue_ctx(cpu)->waiting > 0)
 		spill(cpu);
+	look_after_others(cpu);
 }
 
 /* complex only: its credits fade from here on. */
@@ -443,6 +452,15 @@ void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 
 	if (tc)
 		tc->stopped_at = scx_bpf_now();
+}
+
+/* A task comes from another scheduling class, in which it is not charged. */
+void BPF_STRUCT_OPS(hearth_enable, struct task_struct *p)
+{
+	struct hearth_task *tc = task_ctx(p);
+
+	if (tc)
+		tc->charged_ns = p->se.sum_exec_runtime;
 }
 
 /* The task leaves for another scheduling class, or for good; it may be waiting. */
@@ -484,12 +502,29 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 
 /* ---- A task, or the scheduler, begins ---- */
 
+static __always_inline void weigh(struct hearth_task *tc, u32 weight)
+{
+	u64 longest_ns = policy.quantum_ns + 2 * policy.tick_ns;
+
+	tc->inverse_weight = (COMMON_WEIGHT << 16) / weight;
+	tc->slice_ns = slice_of_weight(weight);
+	tc->time_ns =
+		weight > COMMON_WEIGHT ? policy.time_ns * tc->inverse_weight >> 16 : policy.time_ns;
+	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
+}
+
 void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 {
 	struct hearth_task *tc = task_ctx(p);
 
 	if (tc)
-		tc->inverse_weight = (100 << 16) / (weight ? weight : 1);
+		weigh(tc, weight ? weight : 1);
+}
+
+/* A higher class takes the CPU. What was to run there next goes where it may run now. */
+void BPF_STRUCT_OPS(hearth_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
@@ -503,7 +538,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->last_cpu = NO_CPU;
 	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
-	tc->inverse_weight = 1 << 16;
+	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
 	return 0;
@@ -521,6 +556,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(bound_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
+		cpu_ctx(i)->looked_after = i;
+		cpu_ctx(i)->left_alone = NO_CPU;
 		domain_ctx(i)->first = NO_CPU;
 		err = scx_bpf_create_dsq(i, node_of(i))
 			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
@@ -543,13 +580,15 @@ struct sched_ext_ops hearth_ops = {
 	.tick = (void *)hearth_tick,
 	.running = (void *)hearth_running,
 	.stopping = (void *)hearth_stopping,
+	.enable = (void *)hearth_enable,
 	.disable = (void *)hearth_disable,
+	.cpu_release = (void *)hearth_cpu_release,
 	.update_idle = (void *)hearth_update_idle,
 	.set_weight = (void *)hearth_set_weight,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
 	.exit = (void *)hearth_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE,
-	.timeout_ms = 10000,
+	.timeout_ms = TIMEOUT_MS,
 	.name = "hearth",
 };

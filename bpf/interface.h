@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Everything that the scheduler and its hosts share: limits, the policy, the
- * machine's shape, statistics. Each host mirrors the structs in Rust, and
- * both sides assert size and offsets.
+ * machine's shape, statistics. Rust has it in crates/hearth-seam; each build
+ * compares the two, field by field, and stops where they differ.
  *
  * Times are nanoseconds. CPUs, domains and nodes are numbered from 0.
  */
@@ -66,7 +66,7 @@ struct hearth_stats {
 	u64 direct;    /* placed on this CPU, which was idle, at wake-up */
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
-	u64 pad;
+	u64 late;      /* a task that had waited for too long; see waits.h */
 };
 
 /* Why a task runs where it does. */
@@ -105,8 +105,6 @@ struct hearth_decision {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct hearth_decision) == 80, "mirrored in Rust");
-
 /* What the scheduler remembers of a task. */
 struct hearth_task {
 	/* CPU time received, weighted; see usage.h. */
@@ -123,6 +121,11 @@ struct hearth_task {
 	u64 moves[3];
 	/* How often it went on by its credit, past a waiting task that had had less. */
 	u64 by_credit;
+	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of
+	 * the clock it may be (usage.h). */
+	u64 slice_ns;
+	u64 time_ns;
+	u64 ahead_ns;
 	/* 100 / weight, in 65536ths: charging does not divide. */
 	u32 inverse_weight;
 	/* Where it ran last, before that, and where it waits now; -1 for nowhere. */
@@ -130,8 +133,6 @@ struct hearth_task {
 	s32 previous_cpu;
 	s32 queue;
 };
-
-_Static_assert(sizeof(struct hearth_task) == 88, "mirrored in Rust");
 
 #define HEARTH_DUMP_BYTES 32768
 
@@ -145,8 +146,6 @@ struct hearth_exit {
 	char message[1024];
 };
 
-_Static_assert(sizeof(struct hearth_policy) == 72, "mirrored in Rust");
-_Static_assert(sizeof(struct hearth_topology) == 8 + 20 * HEARTH_MAX_CPUS, "mirrored in Rust");
 _Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
 
 #endif

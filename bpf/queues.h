@@ -4,17 +4,13 @@
  * waits where it last ran, so all tasks of a queue have the same credit on any CPU
  * and only its head needs to be looked at.
  *
- *   id                                        who may take from it
- *   cpu                                       any CPU that the task's mask allows
- *   HEARTH_MAX_CPUS + cpu                     this CPU alone: the tasks are bound to it,
- *                                             and shall not hide others from other CPUs
- *   2 * HEARTH_MAX_CPUS                       attached: tasks that have not run yet
- *
- * Each queue's head is kept as a number beside the queue, and each domain knows
- * the CPU whose head comes first, bound tasks aside. All queues of a domain but a
- * CPU's own give a task the same credit there, so looking for work costs one
- * comparison for each own queue and one for each domain, whatever the number of
- * CPUs and tasks.
+ * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
+ * only this CPU may (queue_ids.h). Each queue's head is kept as a number beside the
+ * queue, and each domain knows the CPU whose head comes first, bound tasks aside. All
+ * queues of a domain but a CPU's own give a task the same credit there, so looking for
+ * work costs one comparison for each own queue and one for each domain, whatever the
+ * number of CPUs and tasks. When a domain's first head goes, the heads of its CPUs are
+ * looked through.
  *
  * On a real kernel CPUs race for these numbers, which are then a moment old: a
  * CPU may take a task that is not quite the first. What may not happen is that
@@ -25,36 +21,13 @@
 #ifndef HEARTH_QUEUES_H
 #define HEARTH_QUEUES_H
 
-#define UNBOUND (2 * HEARTH_MAX_CPUS)
-
-static __always_inline s32 bound_queue(s32 cpu)
-{
-	return HEARTH_MAX_CPUS + cpu;
-}
-
-static __always_inline bool is_bound_queue(s32 queue)
-{
-	return queue & HEARTH_MAX_CPUS;
-}
-
-static __always_inline s32 cpu_of_queue(s32 queue)
-{
-	return queue & (HEARTH_MAX_CPUS - 1);
-}
-
-/* Of a CPU's two queues, the one that is not `own`. */
-static __always_inline s32 other_own_queue(s32 own)
-{
-	return own ^ HEARTH_MAX_CPUS;
-}
-
 static __always_inline u64 head_usage(s32 queue)
 {
 	struct queue_ctx *qc = queue_ctx(queue);
 
 	if (policy.discipline == HEARTH_FAIR || qc->head == NO_USAGE)
 		return qc->head;
-	return decayed(qc->head, qc->head_epoch);
+	return decayed(qc->head, qc->head_epoch, epoch);
 }
 
 static __always_inline void head_set(s32 queue, u64 usage)
@@ -184,15 +157,30 @@ static __always_inline void queue_left(struct hearth_task *tc)
 		head_refresh(queue);
 }
 
+/* Of two times in jiffies. */
+static __always_inline bool is_before(u64 one, u64 other)
+{
+	return (s64)(one - other) < 0;
+}
+
+/* A task that waits since some time comes to a queue with `others`. */
+static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+
+	if (others <= 0 || is_before(since, qc->oldest))
+		qc->oldest = since;
+}
+
 /* The kernel links the task in when the callback has returned. */
 static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 queue,
-					 u64 slice, u64 enq_flags)
+					 u64 enq_flags)
 {
 	u64 usage = usage_of(tc);
 	struct domain_ctx *domain;
 
 	tc->queue = queue;
-	__sync_fetch_and_add(&queue_ctx(queue)->waiting, 1);
+	queue_ages(queue, p->scx.runnable_at, __sync_fetch_and_add(&queue_ctx(queue)->waiting, 1));
 	if (usage < head_usage(queue))
 		head_set(queue, usage);
 	if (!is_bound_queue(queue)) {
@@ -201,7 +189,19 @@ static __always_inline void queue_insert(struct task_struct *p, struct hearth_ta
 		if (domain->first < 0 || usage < head_usage(domain->first))
 			domain->first = queue;
 	}
-	scx_bpf_dsq_insert_vtime(p, queue, slice, usage, enq_flags);
+	scx_bpf_dsq_insert_vtime(p, queue, tc->slice_ns, usage, enq_flags);
+}
+
+/* Takes a task out of a queue by its pid. */
+verified_alone int take_pid(s32 queue, s32 pid)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		if (p->pid == pid)
+			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+	}
+	return false;
 }
 
 /* Puts a queue in order anew after a decay. */

@@ -6,6 +6,15 @@
 #ifndef HEARTH_STATE_H
 #define HEARTH_STATE_H
 
+/* The kernel's watchdog ends a scheduler under which a task waits for this long. */
+#define TIMEOUT_MS 10000
+
+/* How long a task waits at most before it goes first; how long a round of all that wait for a CPU
+ * may take; and how long after its time a task that its CPU has not taken is left to others. */
+#define PATIENCE_NS (TIMEOUT_MS * 1000000ull * 3 / 10)
+#define ROUND_NS (TIMEOUT_MS * 1000000ull / 10)
+#define GRACE_NS (TIMEOUT_MS * 1000000ull / 20)
+
 /* Of a queue without a task. */
 #define NO_USAGE (~0ull)
 #define NO_CPU (-1)
@@ -17,13 +26,15 @@ host_constant struct hearth_topology topology;
 host_constant bool stalls;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
 
+/* What CPUs write without a lock lies in lines of their own. */
+#define CACHE_LINE 64
+
 /* Sums of the policy's numbers, made once. */
 struct sums {
-	/* Slices end at the first tick after they are used up; with one tick less, the
-	 * quantum is the longest that a task runs unasked. */
+	/* Of a task of the common weight or more; see slices.h. */
 	u64 slice;
-	/* Credit of the task that runs on a CPU: all there is. */
-	u64 running_credit;
+	/* More tasks than this wait for a CPU: their slices are shorter (slices.h). */
+	u64 crowd;
 	/* Credit on a CPU of a task that waits in its queue. */
 	u64 own_credit;
 	/* fair: how far two tasks that are always there may be apart: all credits, and a
@@ -31,15 +42,23 @@ struct sums {
 	u64 bound;
 	/* fair: how far behind the clock a task that slept may begin. */
 	u64 slept;
+	/* fair: how far behind the clock a task counts that waits for another CPU. */
+	u64 foreign;
+	/* Jiffies: see waits.h. */
+	u64 patience;
+	u64 grace;
 } sums;
 
 static __always_inline void sums_make(void)
 {
 	sums.slice = policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
+	sums.crowd = ROUND_NS / (policy.quantum_ns + policy.tick_ns);
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
-	sums.running_credit = sums.own_credit + policy.time_ns;
-	sums.bound = sums.running_credit + policy.quantum_ns + policy.tick_ns;
-	sums.slept = sums.running_credit + policy.quantum_ns;
+	sums.foreign = sums.own_credit + policy.time_ns;
+	sums.slept = sums.foreign + policy.quantum_ns;
+	sums.bound = sums.slept + policy.tick_ns;
+	sums.patience = PATIENCE_NS / policy.tick_ns;
+	sums.grace = GRACE_NS / policy.tick_ns;
 }
 
 struct queue_ctx {
@@ -48,9 +67,11 @@ struct queue_ctx {
 	u64 head_epoch;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
+	/* No task of the queue came earlier, in jiffies; see waits.h. */
+	u64 oldest;
 	/* The head counts no task that was moved. */
 	bool head_is_known;
-};
+} __attribute__((aligned(CACHE_LINE)));
 
 struct cpu_ctx {
 	/* fair: the greatest usage with which a task began to run here. */
@@ -61,6 +82,10 @@ struct cpu_ctx {
 	s64 running_rank;
 	/* Of what best_elsewhere or best_of_own found. */
 	s64 found_rank;
+	/* The CPU whose queue was looked at last for tasks that its own CPU leaves alone, and one
+	 * that has such, or NO_CPU. */
+	s32 looked_after;
+	s32 left_alone;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;
 	/* It was made to stop, by the tick or for another; if not, it yields. */
@@ -71,18 +96,16 @@ struct cpu_ctx {
 	bool is_claimed;
 	/* See decisions.h. */
 	struct hearth_decision noted;
-};
+} __attribute__((aligned(CACHE_LINE)));
 
 struct domain_ctx {
 	/* Tasks that wait in queues of this domain, and are not bound. */
 	s64 waiting;
 	/* The CPU whose queue's head is the domain's first. */
 	s32 first;
-};
+} __attribute__((aligned(CACHE_LINE)));
 
-_Static_assert(sizeof(struct queue_ctx) == 32, "hearth-native mirrors it");
-
-struct queue_ctx queue_ctxs[2 * HEARTH_MAX_CPUS];
+struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];
 
@@ -100,12 +123,18 @@ static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 
 static __always_inline struct queue_ctx *queue_ctx(s32 queue)
 {
-	return &queue_ctxs[queue & (2 * HEARTH_MAX_CPUS - 1)];
+	return &queue_ctxs[queue & (NR_CPU_QUEUES - 1)];
 }
 
 static __always_inline struct hearth_stats *stats_of(s32 cpu)
 {
 	return &stats[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+/* Counts what other CPUs may count, too. */
+static __always_inline void stats_count(u64 *count)
+{
+	__sync_fetch_and_add(count, 1);
 }
 
 static __always_inline u32 domain_of(s32 cpu)

@@ -3,18 +3,27 @@
  * Usage: how much CPU time a task has had, as the order in which tasks run.
  * The least usage runs first.
  *
- *   unix   charged one tick whenever the timer interrupts the task, halved
+ *   unix   charged one tick whenever the timer interrupts it, halved
  *          for every task once in decay_ns (Torrellas, Tucker and Gupta,
  *          section 4: prio = base + cpu / 2, one point being 20 ms of CPU
  *          time). A task that blocks before the tick is not charged, and
  *          comes first when it wakes.
  *   fair   virtual time: charged exactly, over weight, and not forgotten, but
- *          compared only as far as it can matter: each CPU has a clock, the
- *          greatest usage with which a task began to run there, and a task that
- *          comes to it from sleep or from elsewhere counts as no further from
- *          the clock than a task that was always there may be. So sleep is not
- *          saved, and a task whose mask sends it to a crowded CPU does not wait
- *          for what the others did not get before it came.
+ *          compared only as far as it can matter. Each CPU has a clock, the
+ *          greatest usage with which a task began to run there. A task that
+ *          comes to a CPU counts as
+ *
+ *            behind its clock by at most   if it
+ *              sums.bound                    was there
+ *              sums.slept                    slept: so sleep is not saved
+ *              sums.foreign                  waited for another CPU
+ *            ahead of it by at most
+ *              its own ahead_ns              was there: a slice of its own
+ *              nothing                       waited for another CPU
+ *
+ *          So a task whose mask sends it to a crowded CPU does not wait for what
+ *          the others did not get before it came. One that slept comes before
+ *          those that are drawn from other CPUs, however far behind these are.
  *
  * Halving is lazy: a global epoch counts the decays, each task knows the epoch
  * of its usage. Tasks in a queue keep their order (halving keeps it); only
@@ -28,28 +37,27 @@
 u64 epoch;
 static u64 next_decay;
 
-static __always_inline u64 decayed(u64 usage, u64 usage_epoch)
+static __always_inline u64 decayed(u64 usage, u64 from_epoch, u64 to_epoch)
 {
 	u64 age;
 
 	if (policy.discipline == HEARTH_FAIR)
 		return usage;
-	age = epoch - usage_epoch;
+	age = to_epoch - from_epoch;
 	return age < 64 ? usage >> age : 0;
 }
 
 static __always_inline u64 usage_of(struct hearth_task *tc)
 {
-	if (policy.discipline == HEARTH_FAIR)
-		return tc->usage;
-	tc->usage = decayed(tc->usage, tc->epoch);
-	tc->epoch = epoch;
-	return tc->usage;
+	return decayed(tc->usage, tc->epoch, epoch);
 }
 
 static __always_inline void usage_charge(struct hearth_task *tc, u64 ns)
 {
-	tc->usage = usage_of(tc) + (ns * tc->inverse_weight >> 16);
+	u64 now = epoch;
+
+	tc->usage = decayed(tc->usage, tc->epoch, now) + (ns * tc->inverse_weight >> 16);
+	tc->epoch = now;
 }
 
 /* fair: charges a task for what it ran since it was last charged, by the kernel's
@@ -64,20 +72,25 @@ static __always_inline void usage_update(struct task_struct *p, struct hearth_ta
 	tc->charged_ns = ran_ns;
 }
 
+/* unix: one of the CPUs that tick when a decay is due makes it. */
+static __always_inline void decay_if_due(void)
+{
+	u64 now = scx_bpf_now(), due = next_decay;
+
+	if (now < due ||
+	    __sync_val_compare_and_swap(&next_decay, due, now + policy.decay_ns) != due)
+		return;
+	if (due)
+		__sync_fetch_and_add(&epoch, 1);
+}
+
 /* unix: the timer interrupts a running task. */
 static __always_inline void usage_tick(struct task_struct *p, struct hearth_task *tc)
 {
-	u64 now;
-
 	usage_update(p, tc);
 	if (policy.discipline != HEARTH_UNIX)
 		return;
-	now = scx_bpf_now();
-	if (now >= next_decay) {
-		if (next_decay)
-			epoch++;
-		next_decay = now + policy.decay_ns;
-	}
+	decay_if_due();
 	usage_charge(tc, policy.tick_ns);
 }
 
@@ -98,24 +111,25 @@ static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 la
 		tc->usage = cpu_ctx(cpu)->clock;
 }
 
-/* A task comes to wait for a CPU, or waits again. If it was elsewhere it is not ahead of the
- * clock, whatever it had there. */
+/* A task comes to wait for a CPU, or waits again. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 clock = cpu_ctx(cpu)->clock;
+	u64 most = cpu_ctx(cpu)->clock;
 
 	usage_arrive(tc, cpu, lag);
-	if (policy.discipline == HEARTH_FAIR && tc->last_cpu != cpu && tc->usage > clock)
-		tc->usage = clock;
+	if (tc->last_cpu == cpu)
+		most += tc->ahead_ns;
+	if (policy.discipline == HEARTH_FAIR && tc->usage > most)
+		tc->usage = most;
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
  * wait before the clock was moved by one from far ahead, or wait on another CPU. */
-static __always_inline void usage_run(struct hearth_task *tc, s32 cpu)
+static __always_inline void usage_run(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (policy.discipline != HEARTH_FAIR)
 		return;
-	tc->usage = usage_raised(tc->usage, cpu, sums.bound);
+	tc->usage = usage_raised(tc->usage, cpu, lag);
 	if (tc->usage > cpu_ctx(cpu)->clock)
 		cpu_ctx(cpu)->clock = tc->usage;
 }

@@ -29,6 +29,7 @@ struct sched_ext_entity {
 	u32 weight;
 	u64 slice;
 	u64 dsq_vtime;
+	u64 runnable_at;
 };
 
 struct sched_entity {
@@ -47,11 +48,10 @@ struct task_struct {
 	char comm[16];
 };
 
-_Static_assert(sizeof(struct task_struct) == 80, "mirrored in Rust");
-
 enum {
 	SCX_DSQ_LOCAL = 0x8000000000000002ull,
 	SCX_ENQ_WAKEUP = 1 << 0,
+	SCX_ENQ_REENQ = 1ull << 40,
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
@@ -59,6 +59,10 @@ enum {
 
 struct scx_init_task_args {
 	bool fork;
+};
+
+struct scx_cpu_release_args {
+	s32 reason;
 };
 
 struct scx_exit_info {
@@ -80,6 +84,7 @@ struct sched_ext_ops {
 	bool (*yield)(struct task_struct *from, struct task_struct *to);
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*update_idle)(s32 cpu, bool idle);
+	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
 	void (*disable)(struct task_struct *p);

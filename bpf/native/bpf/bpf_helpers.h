@@ -15,7 +15,7 @@
 #define __uint(name, value)
 #define __type(name, type) type *name
 
-#define BPF_LOCAL_STORAGE_GET_F_CREATE 1
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0 };
 
 /* A walk over a queue; the tasks that were there when it began. */
 struct bpf_iter_scx_dsq {
@@ -45,17 +45,19 @@ struct hearth_kernel {
 	void (*kick_cpu)(void *self, s32 cpu, u64 flags);
 	u64 (*now)(void *self);
 	u32 (*smp_processor_id)(void *self);
-	void *(*task_storage)(void *self, struct task_struct *p, u64 size);
+	u32 (*reenqueue_local)(void *self);
+	void *(*task_storage)(void *self, struct task_struct *p, const void *map, u64 size,
+			      u64 flags);
 	void (*error)(void *self, const char *message);
 };
 
 /* Filled in by the host that loads this object. */
 struct hearth_kernel hearth_kernel;
 
-/* One map of task storage is all that the scheduler has. */
-#define bpf_task_storage_get(map, p, init, flags)                                    \
-	((__typeof__((map)->value))hearth_kernel.task_storage(hearth_kernel.self, p, \
-							      sizeof(*(map)->value)))
+/* A map is told from others by its address. */
+#define bpf_task_storage_get(map, p, init, flags)                                         \
+	((__typeof__((map)->value))hearth_kernel.task_storage(hearth_kernel.self, p, map, \
+							      sizeof(*(map)->value), flags))
 
 #define scx_bpf_create_dsq(id, node) hearth_kernel.create_dsq(hearth_kernel.self, id, node)
 #define scx_bpf_dsq_insert(p, id, slice, flags) \
@@ -73,6 +75,9 @@ struct hearth_kernel hearth_kernel;
 #define scx_bpf_kick_cpu(cpu, flags) hearth_kernel.kick_cpu(hearth_kernel.self, cpu, flags)
 #define scx_bpf_task_cpu(p) ((s32)(p)->cpu)
 #define scx_bpf_now() hearth_kernel.now(hearth_kernel.self)
+/* A jiffy is a tick, as on Linux. */
+#define bpf_jiffies64() (scx_bpf_now() / policy.tick_ns)
+#define scx_bpf_reenqueue_local() hearth_kernel.reenqueue_local(hearth_kernel.self)
 #define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
 #define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu)&1)
 #define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)

@@ -7,24 +7,28 @@ use std::process::Command;
 /// The oldest clang whose BPF back end is known to build the programs.
 const OLDEST_CLANG: u32 = 17;
 
-/// For a build script: compiles `source`, a path below the project's root, and generates the code
-/// that loads it as `NAME.skel.rs` in the folder of build outputs. Ends the build if that fails.
+/// For a build script: compiles a C source, whose includes are relative to the project's root, and
+/// generates the code that loads it as `NAME.skel.rs` in the folder of build outputs. Ends the build
+/// if that fails.
 pub fn build(source: &str, name: &str) {
     let root = PathBuf::from("../..");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     println!("cargo::rerun-if-changed={}", root.join("bpf").display());
     println!("cargo::rerun-if-env-changed=CLANG");
-    if let Err(error) = clang().and_then(|clang| compile(&root, &out, &clang, source, name)) {
-        println!("cargo::error={error}");
+    if let Err(errors) = clang().and_then(|clang| compile(&root, &out, &clang, source, name)) {
+        errors.lines().for_each(|error| println!("cargo::error={error}"));
         std::process::exit(1);
     }
 }
 
 fn compile(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Result<(), String> {
+    let file = out.join(format!("{name}.bpf.c"));
+    std::fs::write(&file, source).map_err(|error| format!("{}: {error}", file.display()))?;
     SkeletonBuilder::new()
-        .source(root.join(source))
+        .source(&file)
         .clang(clang)
         .clang_args([
+            format!("-I{}", root.display()),
             format!("-I{}", root.join("bpf/linux").display()),
             format!("-I{}", root.join("bpf").display()),
             "-mcpu=v3".into(),
@@ -33,7 +37,7 @@ fn compile(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Re
             "-Wno-unused-function".into(),
         ])
         .build_and_generate(out.join(format!("{name}.skel.rs")))
-        .map_err(|error| format!("{source} does not build: {error:?}"))
+        .map_err(|error| hearth_seam::errors(&format!("{} does not build: {error:#}", file.display())))
 }
 
 /// The newest clang that is there: `$CLANG`, `clang-19`, `clang`, or another version by its number.

@@ -2,7 +2,8 @@
 
 use super::{Finding, Root};
 use hearth_host::{hogs, journal};
-use hearth_linux::{MAX_CPUS, daemon, domains};
+use hearth_linux::{daemon, domains};
+use hearth_seam::MAX_CPUS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;

@@ -1,33 +1,11 @@
 //! What the scheduler decided, one record each time that a task begins to run or a CPU goes idle,
 //! while somebody traces (`bpf/decisions.h`).
 
+use hearth_seam as seam;
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::rc::Rc;
-
-/// `HEARTH_NO_RANK`.
-const NO_RANK: i64 = i64::MAX;
-
-/// `struct hearth_decision`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Raw {
-    at_ns: u64,
-    kept_rank: i64,
-    own_rank: i64,
-    elsewhere_rank: i64,
-    usage: u64,
-    pid: i32,
-    cpu: i32,
-    from: i32,
-    last_cpu: i32,
-    elsewhere: i32,
-    source: u32,
-    comm: [u8; 16],
-}
-
-const _: () = assert!(size_of::<Raw>() == 80);
 
 /// Why a task runs where it does (`enum hearth_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,20 +58,18 @@ pub struct Decision {
 
 impl Decision {
     fn read(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; size_of::<Raw>()] = bytes.try_into().ok()?;
-        // SAFETY: of the same size, and every pattern of bits is a value of these plain numbers.
-        let raw: Raw = unsafe { std::mem::transmute(*bytes) };
+        let raw: seam::Decision = bytemuck::try_pod_read_unaligned(bytes).ok()?;
         let source = match raw.source {
-            0 => Source::Idle,
-            1 => Source::Kept,
-            2 => Source::Own,
-            3 => Source::Domain,
-            4 => Source::Foreign,
-            5 => Source::Direct,
+            seam::SOURCE_IDLE => Source::Idle,
+            seam::SOURCE_KEPT => Source::Kept,
+            seam::SOURCE_OWN => Source::Own,
+            seam::SOURCE_DOMAIN => Source::Domain,
+            seam::SOURCE_FOREIGN => Source::Foreign,
+            seam::SOURCE_DIRECT => Source::Direct,
             _ => Source::Kernel,
         };
         let cpu = |cpu: i32| (cpu >= 0).then_some(cpu);
-        let rank = |rank: i64| (rank != NO_RANK).then_some(rank);
+        let rank = |rank: i64| (rank != seam::NO_RANK).then_some(rank);
         let name: Vec<u8> = raw.comm.into_iter().take_while(|&byte| byte != 0).collect();
         Some(Self {
             at_ns: raw.at_ns,
@@ -146,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_record_is_read_and_one_of_another_size_is_not() {
-        let raw = Raw {
+        let raw = seam::Decision {
             at_ns: 7,
             kept_rank: -3,
-            own_rank: NO_RANK,
+            own_rank: seam::NO_RANK,
             elsewhere_rank: 5,
             usage: 9,
             pid: 42,
@@ -157,12 +133,11 @@ mod tests {
             from: 2,
             last_cpu: -1,
             elsewhere: 2,
-            source: 4,
+            source: seam::SOURCE_FOREIGN,
             comm: *b"cc1\0rest of it..",
         };
-        // SAFETY: plain numbers without padding.
-        let bytes: [u8; size_of::<Raw>()] = unsafe { std::mem::transmute(raw) };
-        let decision = Decision::read(&bytes).unwrap();
+        let bytes = bytemuck::bytes_of(&raw);
+        let decision = Decision::read(bytes).unwrap();
         assert_eq!((decision.pid, decision.cpu, decision.comm.as_str()), (42, 1, "cc1"));
         assert_eq!((decision.source, decision.from, decision.last_cpu), (Source::Foreign, Some(2), None));
         assert_eq!((decision.kept_rank_ns, decision.own_rank_ns), (Some(-3), None));

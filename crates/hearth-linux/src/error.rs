@@ -56,6 +56,12 @@ pub enum Error {
         /// The scheduler's limit.
         limit: usize,
     },
+    /// The scheduler's object lacks data that hosts write or read.
+    #[error("the scheduler that is built in has no {section}: this command is broken, build it again")]
+    Incomplete {
+        /// Which.
+        section: &'static str,
+    },
     /// The kernel refuses the program.
     #[error(
         "the kernel refuses the scheduler ({step}): {source}; `hearth doctor` says what this kernel can do{log}"

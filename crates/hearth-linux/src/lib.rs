@@ -16,9 +16,7 @@ mod tasks;
 
 pub use decisions::{Decision, Source};
 pub use error::Error;
-pub use scheduler::{CpuStats, Exit, Options, Scheduler};
+pub use hearth_seam::CpuStats;
+pub use scheduler::{Exit, Options, Scheduler};
 pub use shape::domains;
 pub use tasks::Task;
-
-/// CPUs that the scheduler can serve: those of lower numbers.
-pub const MAX_CPUS: usize = shape::MAX_CPUS;

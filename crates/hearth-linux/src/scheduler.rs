@@ -4,24 +4,21 @@ use crate::decisions::{Decision, Decisions};
 use crate::tasks::{self, Task};
 use crate::{Error, log, shape};
 use bpf::HearthSkelBuilder;
+use bpf::types::rodata;
+use bytemuck::bytes_of;
 use hearth_host::kernel;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
+use hearth_seam::{self as seam, CpuStats};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::ptr;
 
 #[allow(warnings, clippy::all)]
 pub(crate) mod bpf {
     include!(concat!(env!("OUT_DIR"), "/hearth.skel.rs"));
 }
-
-/// `SCX_OPS_SWITCH_PARTIAL`: only tasks that ask for sched_ext are scheduled by it.
-const SWITCH_PARTIAL: u64 = 1 << 3;
-
-/// `SCX_ECODE_ACT_RESTART`: the kernel asks to be given the scheduler again.
-const RESTART: i64 = 1 << 48;
 
 /// How to load the scheduler.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,25 +27,6 @@ pub struct Options {
     pub partial: bool,
     /// For tests: tasks that wait never run, until the kernel ends the scheduler.
     pub stalls: bool,
-}
-
-/// What the dispatches of one CPU led to (`struct hearth_stats`). Counts since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct CpuStats {
-    /// The task that was running went on.
-    pub kept: u64,
-    /// From this CPU's queue.
-    pub own: u64,
-    /// From another queue of the cache domain.
-    pub domain: u64,
-    /// From a queue of another domain.
-    pub foreign: u64,
-    /// Placed on this CPU, idle, at wake-up.
-    pub direct: u64,
-    /// Wake-ups that preempted a task here.
-    pub preempted: u64,
-    /// Nothing was runnable.
-    pub idle: u64,
 }
 
 /// Why the kernel let go of the scheduler.
@@ -70,7 +48,7 @@ pub struct Exit {
 impl Exit {
     /// Whether the kernel expects the scheduler to be loaded again, as after CPU hotplug.
     pub fn wants_restart(&self) -> bool {
-        self.code & RESTART != 0
+        self.code & seam::EXIT_RESTART != 0
     }
 
     /// Whether it was an error of the scheduler, and not a request.
@@ -103,21 +81,21 @@ impl Scheduler {
         let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         log::keep();
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
-        if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
-            rodata.policy = shape::policy(policy, kernel::tick_ns());
-            rodata.topology = topology;
-            rodata.stalls = options.stalls;
-        }
+        let policy_row = seam::Policy::new(policy, kernel::tick_ns());
+        set_constants(&mut open, &policy_row, &topology, options.stalls)?;
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };
         if options.partial {
-            operations.flags |= SWITCH_PARTIAL;
+            operations.flags |= seam::OPS_SWITCH_PARTIAL;
         }
         if !policy.complex {
             // Not called at all, for it would have nothing to do.
             operations.stopping = ptr::null_mut();
         }
         let mut skeleton = open.load().map_err(refused("load"))?;
+        if skeleton.maps.bss_data.is_none() {
+            return Err(Error::Incomplete { section: "data" });
+        }
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
         Ok(Self { _link: link, skeleton, decisions: None, cpus })
@@ -131,10 +109,10 @@ impl Scheduler {
     pub fn stats(&self) -> Vec<(usize, CpuStats)> {
         let Some(shared) = self.shared() else { return Vec::new() };
         let read = |cpu: usize| {
-            // SAFETY: aligned, inside the mapping; the kernel writes it meanwhile, so it is read whole and once.
-            let raw = unsafe { ptr::read_volatile(&raw const shared.stats[cpu]) };
-            let bpf::types::hearth_stats { kept, own, domain, foreign, direct, preempted, idle, .. } = raw;
-            (cpu, CpuStats { kept, own, domain, foreign, direct, preempted, idle })
+            let stats = (&raw const shared.stats[cpu]).cast::<CpuStats>();
+            // SAFETY: the same struct, as the build has compared; inside the mapping; the kernel writes it
+            // meanwhile, so it is read whole and once.
+            (cpu, unsafe { ptr::read_volatile(stats) })
         };
         self.cpus.iter().copied().map(read).collect()
     }
@@ -197,7 +175,46 @@ impl Scheduler {
     }
 }
 
+/// Writes what the scheduler reads as constants, before it is loaded.
+fn set_constants(
+    open: &mut bpf::OpenHearthSkel<'_>,
+    policy: &seam::Policy,
+    topology: &seam::Topology,
+    stalls: bool,
+) -> Result<(), Error> {
+    let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
+    let mut put = |offset: usize, value: &[u8]| {
+        let place = constants.get_mut(offset..offset + value.len());
+        place.map(|place| place.copy_from_slice(value)).ok_or(Error::Incomplete { section: "read-only data" })
+    };
+    put(offset_of!(rodata, policy), bytes_of(policy))?;
+    put(offset_of!(rodata, topology), bytes_of(topology))?;
+    put(offset_of!(rodata, stalls), &[u8::from(stalls)])
+}
+
 fn text(bytes: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_constants_are_those_of_the_policy_and_the_machine() {
+        let mut object = MaybeUninit::uninit();
+        let mut open = HearthSkelBuilder::default().open(&mut object).unwrap();
+        let policy = seam::Policy::new(&Policy::affinity(3, 2), 4_000_000);
+        let topology = seam::Topology::new(4, &[vec![0, 1], vec![2, 3]], |cpu| cpu / 2).unwrap();
+        set_constants(&mut open, &policy, &topology, true).unwrap();
+        let constants = open.maps.rodata_data.as_deref().unwrap();
+        assert_eq!(constants.policy.tick_ns, policy.tick_ns);
+        assert_eq!(constants.policy.processor_ns, policy.processor_ns);
+        assert_eq!(
+            (constants.topology.nr_cpus, constants.topology.member[..4].to_vec()),
+            (4, vec![0, 1, 2, 3])
+        );
+        assert!(constants.stalls);
+    }
 }

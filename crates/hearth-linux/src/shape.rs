@@ -1,29 +1,9 @@
-//! The host's topology and a policy, in the form that the scheduler reads (`bpf/interface.h`).
+//! The host's topology, in the form that the scheduler reads.
 
 use crate::Error;
-use crate::scheduler::bpf::types;
 use hearth_machine::Holds;
 use hearth_machine::host::HostTopology;
-use hearth_policy::Policy;
-
-/// CPUs that the scheduler can serve (`HEARTH_MAX_CPUS`): those of lower numbers.
-pub(crate) const MAX_CPUS: usize = 512;
-
-pub(crate) fn policy(policy: &Policy, tick_ns: u64) -> types::hearth_policy {
-    types::hearth_policy {
-        quantum_ns: policy.quantum_ns,
-        tick_ns,
-        decay_ns: policy.decay_ns,
-        time_ns: policy.credit.time_ns,
-        processor_ns: policy.credit.processor_ns,
-        llc_ns: policy.credit.llc_ns,
-        node_ns: policy.credit.node_ns,
-        fade_milli: policy.fade_permille,
-        discipline: policy.discipline as u32,
-        flags: policy.flags(),
-        pad: 0,
-    }
-}
+use hearth_seam::{MAX_CPUS, TooManyCpus, Topology};
 
 /// The cache domain of each online CPU: the CPUs that share its outermost cache that holds data; a
 /// CPU of which no such cache is known shares one with its socket. A cache across nodes counts as one
@@ -55,30 +35,11 @@ pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
     domains
 }
 
-pub(crate) fn topology(host: &HostTopology) -> Result<types::hearth_topology, Error> {
-    let mut shape = types::hearth_topology::default();
-    let limit = MAX_CPUS;
-    let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max().unwrap_or(0);
-    if greatest >= limit {
-        return Err(Error::TooManyCpus { greatest, limit });
-    }
-    shape.nr_cpus = greatest as u32 + 1;
-    let domains = domains(host);
-    shape.nr_domains = domains.len() as u32;
-    let mut next = 0;
-    for (index, members) in domains.iter().enumerate() {
-        shape.first[index] = next as u32;
-        for &cpu in members {
-            shape.domain_of[cpu] = index as u32;
-            shape.member[next] = cpu as u32;
-            next += 1;
-        }
-        shape.end[index] = next as u32;
-    }
-    for node in &host.nodes {
-        node.cpus.iter().for_each(|&cpu| shape.node_of[cpu] = node.id as u32);
-    }
-    Ok(shape)
+pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
+    let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
+    let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
+    Topology::new(greatest.unwrap_or(0) + 1, &domains(host), |cpu| node_of(cpu).unwrap_or(0))
+        .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the scheduler remembers of each task (`struct hearth_task` in `bpf/interface.h`).
 
+use hearth_seam as seam;
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
@@ -7,27 +8,6 @@ use std::os::fd::AsRawFd;
 
 /// `PIDFD_THREAD`: a descriptor of a thread, not of its process (Linux 6.9).
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(0o200);
-
-/// `HEARTH_MAX_CPUS`: a queue of bound tasks has so much more than its CPU's number.
-const MAX_CPUS: i32 = 512;
-
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Raw {
-    usage: u64,
-    epoch: u64,
-    charged_ns: u64,
-    stopped_at: u64,
-    runs: u64,
-    moves: [u64; 3],
-    by_credit: u64,
-    inverse_weight: u32,
-    last_cpu: i32,
-    previous_cpu: i32,
-    queue: i32,
-}
-
-const _: () = assert!(size_of::<Raw>() == 88);
 
 /// A task, as the scheduler knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,9 +36,7 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
     // Before 6.9 only the first thread of a process can be named.
     let descriptor = pidfd_open(pid, PIDFD_THREAD).or_else(|_| pidfd_open(pid, PidfdFlags::empty())).ok()?;
     let bytes = map.lookup(&descriptor.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
-    let bytes: [u8; size_of::<Raw>()] = bytes.try_into().ok()?;
-    // SAFETY: of the same size, and every pattern of bits is a value of these plain numbers.
-    let raw: Raw = unsafe { std::mem::transmute(bytes) };
+    let raw: seam::Task = bytemuck::try_pod_read_unaligned(&bytes).ok()?;
     let cpu = |cpu: i32| (cpu >= 0).then_some(cpu);
     Some(Task {
         tid,
@@ -68,6 +46,6 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
         by_credit: raw.by_credit,
         last_cpu: cpu(raw.last_cpu),
         previous_cpu: cpu(raw.previous_cpu),
-        queue: cpu(raw.queue).map(|queue| queue % MAX_CPUS),
+        queue: seam::cpu_of_queue(raw.queue),
     })
 }

@@ -3,6 +3,7 @@
  * What the compiler calls at each access to memory under -fsanitize=thread: one function of the
  * host, which may let another CPU run before the access is made.
  */
+#include <stdbool.h>
 #include <stdint.h>
 
 void (*hearth_access)(void);
@@ -71,6 +72,25 @@ ATOMIC(32, fetch_add, old + value)
 ATOMIC(64, fetch_add, old + value)
 ATOMIC(32, exchange, value)
 ATOMIC(64, exchange, value)
+
+#define COMPARE_EXCHANGE(bits)                                                                 \
+	bool __tsan_atomic##bits##_compare_exchange_strong(                                    \
+		uint##bits##_t *at, uint##bits##_t *expected, uint##bits##_t value, int order, \
+		int order_of_failure)                                                          \
+	{                                                                                      \
+		bool same;                                                                     \
+                                                                                               \
+		(void)order, (void)order_of_failure, access();                                 \
+		same = *at == *expected;                                                       \
+		if (same)                                                                      \
+			*at = value;                                                           \
+		else                                                                           \
+			*expected = *at;                                                       \
+		return same;                                                                   \
+	}
+
+COMPARE_EXCHANGE(32)
+COMPARE_EXCHANGE(64)
 
 void __tsan_init(void)
 {

@@ -3,7 +3,8 @@
 
 #![allow(unsafe_code)]
 
-use crate::layout::{CpuMask, Task, TaskStruct};
+use crate::storage::MapValue;
+use hearth_seam::{CpuMask, Kfuncs, STORAGE_CREATE, TaskPointer, TaskStruct};
 use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
 
@@ -39,35 +40,12 @@ pub trait Kernel: 'static {
     fn now_ns(&self) -> u64;
     /// `bpf_get_smp_processor_id`.
     fn this_cpu(&self) -> usize;
-    /// `bpf_task_storage_get`: zeroed at first, in the same place for the task's life.
-    fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64;
+    /// `scx_bpf_reenqueue_local`, of this CPU: how many tasks were enqueued anew.
+    fn reenqueue_local(&self) -> u32;
+    /// `bpf_task_storage_get`; null of a task that has no storage in this map, unless it is to be made.
+    fn storage(&self, p: &TaskStruct, map: MapValue) -> *mut u64;
     /// `scx_bpf_error`.
     fn fail(&self, message: String);
-}
-
-/// `struct hearth_kernel`: the kfuncs.
-#[repr(C)]
-pub(crate) struct Kfuncs<K> {
-    this: *const K,
-    create_dsq: extern "C" fn(&K, u64, i32) -> i32,
-    dsq_insert: extern "C" fn(&K, &TaskStruct, u64, u64, u64),
-    dsq_insert_vtime: extern "C" fn(&K, &TaskStruct, u64, u64, u64, u64),
-    dsq_move_to_local: extern "C" fn(&K, u64) -> bool,
-    dsq_nr_queued: extern "C" fn(&K, u64) -> i32,
-    dsq_peek: extern "C" fn(&K, u64) -> Task,
-    dsq_walk_new: extern "C" fn(&K, u64) -> *mut c_void,
-    dsq_walk_next: extern "C" fn(&K, *mut c_void) -> Task,
-    dsq_walk_destroy: extern "C" fn(&K, *mut c_void),
-    dsq_move: extern "C" fn(&K, &TaskStruct, u64, u64) -> bool,
-    dsq_move_vtime: extern "C" fn(&K, &TaskStruct, u64, u64, u64) -> bool,
-    test_and_clear_cpu_idle: extern "C" fn(&K, i32) -> bool,
-    pick_idle_cpu: extern "C" fn(&K, &CpuMask, u64) -> i32,
-    select_cpu_dfl: extern "C" fn(&K, &TaskStruct, i32, u64, &mut bool) -> i32,
-    kick_cpu: extern "C" fn(&K, i32, u64),
-    now: extern "C" fn(&K) -> u64,
-    smp_processor_id: extern "C" fn(&K) -> u32,
-    task_storage: extern "C" fn(&K, &TaskStruct, u64) -> *mut c_void,
-    error: extern "C" fn(&K, *const c_char),
 }
 
 extern "C" fn create_dsq<K: Kernel>(kernel: &K, id: u64, _node: i32) -> i32 {
@@ -92,14 +70,14 @@ extern "C" fn dsq_move_to_local<K: Kernel>(kernel: &K, id: u64) -> bool {
 extern "C" fn dsq_nr_queued<K: Kernel>(kernel: &K, id: u64) -> i32 {
     kernel.queued(id)
 }
-extern "C" fn dsq_peek<K: Kernel>(kernel: &K, id: u64) -> Task {
-    kernel.peek(id).map_or(std::ptr::null(), |task| Rc::as_ptr(&task))
+extern "C" fn dsq_peek<K: Kernel>(kernel: &K, id: u64) -> TaskPointer {
+    kernel.peek(id).map_or(std::ptr::null_mut(), |task| Rc::as_ptr(&task).cast_mut())
 }
 extern "C" fn dsq_walk_new<K: Kernel>(kernel: &K, id: u64) -> *mut c_void {
     kernel.walk_new(id) as *mut c_void
 }
-extern "C" fn dsq_walk_next<K: Kernel>(kernel: &K, walk: *mut c_void) -> Task {
-    kernel.walk_next(walk as usize).map_or(std::ptr::null(), |task| Rc::as_ptr(&task))
+extern "C" fn dsq_walk_next<K: Kernel>(kernel: &K, walk: *mut c_void) -> TaskPointer {
+    kernel.walk_next(walk as usize).map_or(std::ptr::null_mut(), |task| Rc::as_ptr(&task).cast_mut())
 }
 extern "C" fn dsq_walk_destroy<K: Kernel>(kernel: &K, walk: *mut c_void) {
     kernel.walk_destroy(walk as usize);
@@ -120,7 +98,7 @@ extern "C" fn test_and_clear_cpu_idle<K: Kernel>(kernel: &K, cpu: i32) -> bool {
     kernel.test_and_clear_idle(cpu)
 }
 extern "C" fn pick_idle_cpu<K: Kernel>(kernel: &K, allowed: &CpuMask, _flags: u64) -> i32 {
-    kernel.pick_idle(allowed.bits.get())
+    kernel.pick_idle(allowed.bits[0].get())
 }
 extern "C" fn select_cpu_dfl<K: Kernel>(
     kernel: &K,
@@ -142,8 +120,18 @@ extern "C" fn now<K: Kernel>(kernel: &K) -> u64 {
 extern "C" fn smp_processor_id<K: Kernel>(kernel: &K) -> u32 {
     kernel.this_cpu() as u32
 }
-extern "C" fn task_storage<K: Kernel>(kernel: &K, p: &TaskStruct, size: u64) -> *mut c_void {
-    kernel.storage(p, size).cast()
+extern "C" fn reenqueue_local<K: Kernel>(kernel: &K) -> u32 {
+    kernel.reenqueue_local()
+}
+extern "C" fn task_storage<K: Kernel>(
+    kernel: &K,
+    p: &TaskStruct,
+    map: *const c_void,
+    size: u64,
+    flags: u64,
+) -> *mut c_void {
+    let map = MapValue { map: map.addr(), size, create: flags & STORAGE_CREATE != 0 };
+    kernel.storage(p, map).cast()
 }
 extern "C" fn error<K: Kernel>(kernel: &K, message: *const c_char) {
     // SAFETY: the scheduler passes a string literal.
@@ -171,6 +159,7 @@ pub(crate) fn kfuncs<K: Kernel>(kernel: &Rc<K>) -> Kfuncs<K> {
         kick_cpu,
         now,
         smp_processor_id,
+        reenqueue_local,
         task_storage,
         error,
     }

@@ -5,34 +5,25 @@
 //! memory file, and each file is another object to the loader.
 
 mod kfuncs;
-mod layout;
+mod storage;
 
+pub use hearth_seam::{
+    CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, TASK_QUEUED,
+    TaskStruct,
+};
 pub use kfuncs::Kernel;
-pub use layout::{CpuMask, DispatchStats, MAX_CPUS, TaskStruct};
+pub use storage::{MapValue, TaskStorage};
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use kfuncs::{Kfuncs, kfuncs};
-use layout::{NativePolicy, NativeTopology, Ops};
+use hearth_seam::{self as seam, CpuReleaseArgs, InitTaskArgs, Kfuncs, Ops, TaskPointer};
+use kfuncs::kfuncs;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
-
-/// `SCX_DSQ_LOCAL`.
-pub const DSQ_LOCAL: u64 = 0x8000_0000_0000_0002;
-/// `SCX_DSQ_FLAG_BUILTIN`: the ids with this bit are the kernel's own.
-pub const DSQ_BUILTIN: u64 = 1 << 63;
-/// `SCX_KICK_IDLE`: nothing happens if the CPU is busy.
-pub const KICK_IDLE: u64 = 1 << 0;
-/// `SCX_KICK_PREEMPT`.
-pub const KICK_PREEMPT: u64 = 1 << 1;
-/// `SCX_ENQ_WAKEUP`.
-pub const ENQ_WAKEUP: u64 = 1 << 0;
-/// `SCX_TASK_QUEUED`: the task is on a run queue.
-pub const TASK_QUEUED: u32 = 1 << 0;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth.so"));
 #[cfg(feature = "interleaved")]
@@ -41,11 +32,10 @@ static INTERLEAVED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth-int
 /// A loaded copy of the scheduler.
 pub struct Scheduler {
     ops: *const Ops,
-    stats: *const DispatchStats,
+    stats: *const CpuStats,
     cpus: usize,
     // The kernel that the object calls back into, and the object: dropped last.
     _kernel: Rc<dyn Any>,
-    #[cfg_attr(not(feature = "interleaved"), expect(dead_code))]
     library: Library,
     _file: OwnedFd,
 }
@@ -77,19 +67,15 @@ impl Scheduler {
     /// are bound to this one.
     #[cfg(feature = "interleaved")]
     pub fn has_head(&self, cpu: usize, bound: bool) -> Result<bool, Error> {
-        const NO_USAGE: u64 = u64::MAX;
-        // SAFETY: state.h defines an array of twice MAX_CPUS, whose members have the head first; nothing
-        // writes meanwhile.
+        // SAFETY: inspect.h defines it with this type, and no callback runs meanwhile.
         unsafe {
-            let symbol = self.library.get::<*mut c_void>(c"queue_ctxs".to_bytes_with_nul());
-            let queues = symbol.map_err(Error::other)?.into_raw().cast::<layout::QueueContext>();
-            let queue = if bound { MAX_CPUS + cpu } else { cpu };
-            Ok((*queues.add(queue)).head != NO_USAGE)
+            let name = c"hearth_has_head".to_bytes_with_nul();
+            let has_head = self.library.get::<extern "C" fn(i32) -> bool>(name).map_err(Error::other)?;
+            Ok(has_head(seam::queue_of(cpu, bound) as i32))
         }
     }
 
     /// From now on no task leaves a queue: a scheduler with a known defect, for tests.
-    #[cfg(feature = "interleaved")]
     pub fn stall(&self) -> Result<(), Error> {
         // SAFETY: state.h defines it with this type.
         unsafe {
@@ -105,12 +91,13 @@ impl Scheduler {
         policy: &Policy,
         machine: &Machine,
     ) -> Result<Self, Error> {
+        let topology = topology(machine)?;
         let file = rustix::fs::memfd_create("hearth.so", rustix::fs::MemfdFlags::CLOEXEC)?;
         std::fs::File::from(file.try_clone()?).write_all(object)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        // SAFETY: the object has no initializers, and what is looked up below is defined in bpf/ with the
-        // types mirrored here, whose sizes both sides assert. The object stays loaded while `Self` lives,
-        // and so does `kernel`, whose address is stable in its `Rc`.
+        // SAFETY: the object has no initializers, and what is looked up below has these types: the build has
+        // compared them. The object stays loaded while `Self` lives, and so does `kernel`, whose address is
+        // stable in its `Rc`.
         unsafe {
             let library = Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL).map_err(Error::other)?;
             let symbol = |name: &CStr| {
@@ -119,11 +106,13 @@ impl Scheduler {
                     .map_err(Error::other)
                     .map(|s| s.into_raw())
             };
-            symbol(c"policy")?.cast::<NativePolicy>().write(NativePolicy::new(policy, machine));
-            symbol(c"topology")?.cast::<NativeTopology>().write(NativeTopology::new(machine));
+            symbol(c"policy")?
+                .cast::<seam::Policy>()
+                .write(seam::Policy::new(policy, machine.kernel.tick_ns));
+            symbol(c"topology")?.cast::<seam::Topology>().write(topology);
             symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
             let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
-            let stats = symbol(c"stats")?.cast::<DispatchStats>().cast_const();
+            let stats = symbol(c"stats")?.cast::<CpuStats>().cast_const();
             let kernel = Rc::clone(kernel) as Rc<dyn Any>;
             Ok(Self { ops, stats, cpus: machine.cpus(), _kernel: kernel, library, _file: file })
         }
@@ -135,7 +124,7 @@ impl Scheduler {
     }
 
     /// What each CPU's dispatches led to so far.
-    pub fn stats(&self) -> Vec<DispatchStats> {
+    pub fn stats(&self) -> Vec<CpuStats> {
         // SAFETY: an array of MAX_CPUS in the loaded object, which nothing writes meanwhile.
         (0..self.cpus).map(|cpu| unsafe { self.stats.add(cpu).read() }).collect()
     }
@@ -147,66 +136,121 @@ impl Scheduler {
 
     /// `ops.init`.
     pub fn init(&self) -> i32 {
-        (self.ops().init)()
+        self.ops().init.map_or(0, |init| init())
     }
 
-    /// `ops.init_task`, `ops.set_weight` and `ops.enable` of a task that is new, by `fork` or because the scheduler is.
+    /// `ops.init_task`, `ops.set_weight` and `ops.enable` of a task that is new, by `fork` or because the
+    /// scheduler is.
     pub fn init_task(&self, p: &TaskStruct, fork: bool) -> i32 {
-        let code = (self.ops().init_task)(p, &fork);
-        (self.ops().set_weight)(p, p.weight.get());
-        if let Some(enable) = self.ops().enable {
-            enable(p);
-        }
+        let code = self.ops().init_task.map_or(0, |init| init(task(p), &mut InitTaskArgs { fork }));
+        self.enable(p);
         code
     }
 
-    /// `ops.select_cpu`.
+    /// `ops.select_cpu`; the previous CPU if there is none.
     pub fn select_cpu(&self, p: &TaskStruct, previous: usize, flags: u64) -> i32 {
-        (self.ops().select_cpu)(p, previous as i32, flags)
+        let previous = previous as i32;
+        self.ops().select_cpu.map_or(previous, |select_cpu| select_cpu(task(p), previous, flags))
     }
 
     /// `ops.enqueue`.
     pub fn enqueue(&self, p: &TaskStruct, flags: u64) {
-        (self.ops().enqueue)(p, flags);
+        if let Some(enqueue) = self.ops().enqueue {
+            enqueue(task(p), flags);
+        }
     }
 
     /// `ops.dispatch`, `previous` being the task that the CPU ran, if it can go on.
     pub fn dispatch(&self, cpu: usize, previous: Option<&TaskStruct>) {
-        (self.ops().dispatch)(cpu as i32, previous.map_or(std::ptr::null(), |p| p));
+        if let Some(dispatch) = self.ops().dispatch {
+            dispatch(cpu as i32, previous.map_or(std::ptr::null_mut(), task));
+        }
     }
 
     /// `ops.tick`.
     pub fn tick(&self, p: &TaskStruct) {
-        (self.ops().tick)(p);
+        if let Some(tick) = self.ops().tick {
+            tick(task(p));
+        }
     }
 
-    /// `ops.runnable`, if there is one.
+    /// `ops.runnable`.
     pub fn runnable(&self, p: &TaskStruct, flags: u64) {
         if let Some(runnable) = self.ops().runnable {
-            runnable(p, flags);
+            runnable(task(p), flags);
         }
     }
 
     /// `ops.running`.
     pub fn running(&self, p: &TaskStruct) {
-        (self.ops().running)(p);
+        if let Some(running) = self.ops().running {
+            running(task(p));
+        }
     }
 
     /// `ops.stopping`.
     pub fn stopping(&self, p: &TaskStruct, runnable: bool) {
-        (self.ops().stopping)(p, runnable);
+        if let Some(stopping) = self.ops().stopping {
+            stopping(task(p), runnable);
+        }
     }
 
     /// `ops.update_idle`.
     pub fn update_idle(&self, cpu: usize, idle: bool) {
-        (self.ops().update_idle)(cpu as i32, idle);
+        if let Some(update_idle) = self.ops().update_idle {
+            update_idle(cpu as i32, idle);
+        }
+    }
+
+    /// `ops.cpu_release`, if there is one: a higher class takes the CPU.
+    pub fn cpu_release(&self, cpu: usize) {
+        /// `SCX_CPU_PREEMPT_RT`.
+        const REASON: i32 = 0;
+        if let Some(cpu_release) = self.ops().cpu_release {
+            cpu_release(cpu as i32, &mut CpuReleaseArgs { reason: REASON });
+        }
+    }
+
+    /// `ops.enable`, if there is one, and `ops.set_weight`: the task comes from another class.
+    pub fn enable(&self, p: &TaskStruct) {
+        if let Some(enable) = self.ops().enable {
+            enable(task(p));
+        }
+        self.set_weight(p, p.weight.get());
+    }
+
+    /// `ops.disable`, if there is one: the task leaves for another class.
+    pub fn disable(&self, p: &TaskStruct) {
+        if let Some(disable) = self.ops().disable {
+            disable(task(p));
+        }
+    }
+
+    /// `ops.set_weight`.
+    pub fn set_weight(&self, p: &TaskStruct, weight: u32) {
+        p.weight.set(weight);
+        if let Some(set_weight) = self.ops().set_weight {
+            set_weight(task(p), weight);
+        }
     }
 
     /// `ops.yield`, or what the kernel does without one.
     pub fn yield_task(&self, p: &TaskStruct) {
         match self.ops().yield_ {
-            Some(yield_) => drop(yield_(p, std::ptr::null())),
+            Some(yield_) => drop(yield_(task(p), std::ptr::null_mut())),
             None => p.slice.set(0),
         }
     }
+}
+
+/// What C may write of a task is in cells.
+fn task(p: &TaskStruct) -> TaskPointer {
+    std::ptr::from_ref(p).cast_mut()
+}
+
+fn topology(machine: &Machine) -> Result<seam::Topology, Error> {
+    let cpus: Vec<usize> = (0..machine.cpus()).collect();
+    let domains: Vec<Vec<usize>> = cpus.chunks(machine.domain_cpus()).map(<[usize]>::to_vec).collect();
+    let topology = seam::Topology::new(cpus.len(), &domains, |cpu| machine.node_of(cpu));
+    topology.map_err(|error| Error::other(format!("{}: {error}", machine.name)))
 }

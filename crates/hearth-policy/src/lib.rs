@@ -48,21 +48,13 @@ pub struct Policy {
     pub decay_ns: u64,
 }
 
-impl Policy {
-    /// `complex` and `attached` as the scheduler reads them (`enum hearth_flags`).
-    pub fn flags(&self) -> u32 {
-        u32::from(self.complex) | u32::from(self.attached) << 1
-    }
-}
-
-/// How CPU time received becomes an order among tasks; by number, as the scheduler reads it
-/// (`enum hearth_discipline`).
+/// How CPU time received becomes an order among tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
     /// CPU time that decays, as in the UNIX of the papers: who has had little lately comes first.
-    Unix = 0,
+    Unix,
     /// Virtual time: CPU time over weight, never forgotten; a task that slept is moved up.
-    Fair = 1,
+    Fair,
 }
 
 /// How much earlier than its usage says a task counts on a CPU. Credits add up.

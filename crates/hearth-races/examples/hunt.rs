@@ -22,6 +22,9 @@ struct Options {
     /// The machine's time for each seed, in ms
     #[arg(long, default_value_t = 1000)]
     ms: u64,
+    /// Weights and classes change, and higher classes take CPUs
+    #[arg(long)]
+    unequal: bool,
     /// First seed
     #[arg(long, default_value_t = 1)]
     from: u64,
@@ -37,7 +40,8 @@ fn main() -> Result<ExitCode> {
     let policy = Policy::load(&options.policy)?;
     let (mut found, mut rests, mut mended, mut longest) = (0, 0, 0, 0);
     for seed in options.from..options.from + options.seeds {
-        let setting = Setting::new(options.tasks, options.ms * 1_000_000, seed);
+        let make = if options.unequal { Setting::unequal } else { Setting::new };
+        let setting = make(options.tasks, options.ms * 1_000_000, seed);
         match run(&machine, &policy, setting)? {
             Ok(outcome) => {
                 rests += outcome.rests;

@@ -2,7 +2,7 @@
 //! which the kernel calls the scheduler and the gaps between them (kernel/sched/core.c and ext.c).
 
 use crate::state::{Current, Pid, State, Task, Verdict};
-use hearth_native::{ENQ_WAKEUP, Scheduler, TASK_QUEUED};
+use hearth_native::{ENQ_REENQ, ENQ_WAKEUP, Scheduler, TASK_QUEUED};
 use std::ops::Deref;
 use std::rc::Rc;
 
@@ -82,13 +82,21 @@ impl Kernel {
             task.on_rq.set(false);
         }
         let stops = !rq.stop.borrow().is_empty() && previous != Current::Stopper;
-        let next = if stops { Current::Stopper } else { self.pick(cpu, previous) };
+        let is_held = rq.held_until.get() > self.now_ns.get();
+        let next = match (stops, is_held) {
+            (true, _) => Current::Stopper,
+            (_, true) => Current::Higher,
+            _ => self.pick(cpu, previous),
+        };
         if next != previous {
             self.put_previous(cpu, previous);
             rq.current.set(next);
             self.set_next(cpu, next);
         }
         rq.resched.set(false);
+        if next == Current::Higher && next != previous {
+            self.release(cpu);
+        }
         self.unlock(cpu);
         if let Current::Task(pid) = previous
             && next != previous
@@ -158,7 +166,7 @@ impl Kernel {
             Current::Task(pid) if Self::is_queued(self.task(pid)) => {
                 let task = self.task(pid);
                 self.scheduler.stopping(&task.sched, true);
-                task.waits_since.set(self.now_ns.get());
+                self.waits(task, self.now_ns.get());
                 if task.sched.slice.get() > 0 {
                     self.link_local(task, cpu, true);
                 } else {
@@ -182,7 +190,20 @@ impl Kernel {
                 self.rqs[cpu].exec_start.set(self.now_ns.get());
                 self.scheduler.running(&task.sched);
             }
-            Current::Stopper => {}
+            Current::Stopper | Current::Higher => {}
+        }
+    }
+
+    /// `switch_class`: a higher class takes the CPU.
+    fn release(&self, cpu: usize) {
+        self.scheduler.cpu_release(cpu);
+        if !self.rqs[cpu].reenqueues.take() {
+            return;
+        }
+        let local: Vec<Pid> = self.rqs[cpu].local.borrow().iter().copied().collect();
+        for task in local.into_iter().map(|pid| self.task(pid)) {
+            self.unlink(task);
+            self.enqueue(task, cpu, ENQ_REENQ);
         }
     }
 
@@ -227,7 +248,7 @@ impl Kernel {
     /// `activate_task` and `wakeup_preempt`.
     fn begin(&self, task: &Task, cpu: usize, flags: u64) {
         task.on_rq.set(true);
-        task.waits_since.set(self.now_ns.get());
+        self.waits(task, self.now_ns.get());
         self.set_queued(task, true);
         match task.verdict.get() {
             Verdict::None => self.enqueue(task, cpu, flags),
@@ -289,7 +310,7 @@ impl Kernel {
         task.is_migrating.set(false);
         let waits_since = task.waits_since.get();
         self.begin(task, to, 0);
-        task.waits_since.set(waits_since);
+        self.waits(task, waits_since);
         self.unlock(to);
     }
 
@@ -315,6 +336,49 @@ impl Kernel {
         self.rqs[cpu].resched.set(true);
     }
 
+    // ---- weights and classes ----
+
+    /// `reweight_task`.
+    pub(crate) fn set_weight(&self, pid: Pid, weight: u32) {
+        let task = self.task(pid);
+        self.lock_pi(task);
+        let cpu = self.lock_rq_of(task);
+        if !task.is_away.get() {
+            self.scheduler.set_weight(&task.sched, weight);
+        }
+        self.unlock(cpu);
+        self.unlock_pi(task);
+    }
+
+    /// `sched_setscheduler`: a task goes to a higher class, where it has had `ran_ns` of CPU time when a
+    /// timer of this CPU brings it back.
+    pub(crate) fn leave_class(&self, pid: Pid, cpu: usize, ran_ns: u64) {
+        let task = self.task(pid);
+        self.lock_pi(task);
+        let at = self.lock_rq_of(task);
+        let runs = self.rqs[at].current.get() == Current::Task(pid);
+        if task.on_rq.get() && !runs && !task.is_away.get() {
+            self.unlink(task);
+            self.set_queued(task, false);
+            task.on_rq.set(false);
+            task.is_runnable.set(false);
+            self.scheduler.disable(&task.sched);
+            task.is_away.set(true);
+            task.sched.sum_exec_ns.set(task.sched.sum_exec_ns.get() + ran_ns);
+            self.timers.borrow_mut().insert((self.now_ns.get() + ran_ns, cpu, pid));
+        }
+        self.unlock(at);
+        self.unlock_pi(task);
+    }
+
+    /// A higher class takes a CPU for a while.
+    pub(crate) fn hold(&self, cpu: usize, ns: u64) {
+        self.lock(cpu);
+        self.rqs[cpu].held_until.set(self.now_ns.get() + ns);
+        self.resched(cpu);
+        self.unlock(cpu);
+    }
+
     // ---- interrupts ----
 
     /// What waits for interrupts to be on: kicks of the last callbacks, timers, the tick.
@@ -323,15 +387,31 @@ impl Kernel {
         let due = self.timers.borrow().iter().find(|timer| timer.1 == cpu).copied();
         if let Some(timer) = due.filter(|timer| timer.0 <= self.now_ns.get() && !is_frozen) {
             self.timers.borrow_mut().remove(&timer);
+            self.come_back(timer.2);
             self.wake(timer.2);
             self.kicks(cpu);
         }
         let rq = &self.rqs[cpu];
+        if rq.current.get() == Current::Higher && rq.held_until.get() <= self.now_ns.get() {
+            rq.resched.set(true);
+        }
         if rq.next_tick.get() <= self.now_ns.get() {
             rq.next_tick.set(self.now_ns.get() + self.tick_ns);
             self.tick(cpu);
             self.kicks(cpu);
         }
+    }
+
+    /// The timer of a task that went to a higher class: it is ours again.
+    fn come_back(&self, pid: Pid) {
+        let task = self.task(pid);
+        self.lock_pi(task);
+        let cpu = self.lock_rq_of(task);
+        if task.is_away.replace(false) {
+            self.scheduler.enable(&task.sched);
+        }
+        self.unlock(cpu);
+        self.unlock_pi(task);
     }
 
     /// `scheduler_tick`.

@@ -2,7 +2,7 @@
 //! (kernel/sched/ext.c).
 
 use crate::state::{Pid, Place, State, Task, Verdict};
-use hearth_native::{DSQ_LOCAL, KICK_IDLE, Kernel, TASK_QUEUED, TaskStruct};
+use hearth_native::{DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TASK_QUEUED, TaskStruct};
 use std::rc::Rc;
 
 impl State {
@@ -196,8 +196,15 @@ impl Kernel for State {
         self.cpu.get()
     }
 
-    fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
-        self.storage_of(self.task(p.pid), size)
+    /// Put off until the callback has returned, as newer kernels do: `Kernel::release`.
+    fn reenqueue_local(&self) -> u32 {
+        let rq = &self.rqs[self.cpu.get()];
+        rq.reenqueues.set(true);
+        rq.local.borrow().len() as u32
+    }
+
+    fn storage(&self, p: &TaskStruct, map: MapValue) -> *mut u64 {
+        self.task(p.pid).storage.value(map)
     }
 
     fn fail(&self, message: String) {

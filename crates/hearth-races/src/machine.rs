@@ -12,8 +12,10 @@ use std::fmt::{Display, Formatter};
 use std::io::{Error, ErrorKind};
 use std::rc::Rc;
 
-/// A task that waits this long is forgotten: a second, as in the tests of real kernels.
+/// Among equals a task that waits this long is forgotten: a second, as in the tests of real kernels.
 const STARVED_NS: u64 = 1_000_000_000;
+/// No task waits for longer, whatever the weights.
+const HALF_THE_WATCHDOG_NS: u64 = 5_000_000_000;
 /// How often all CPUs are brought to rest, to see whether one of them idles beside work.
 const REST_NS: u64 = 50_000_000;
 /// A CPU may be stopped for this many turns of the others.
@@ -33,6 +35,13 @@ pub struct Setting {
     pub switch_one_in: u32,
     /// Of everything random.
     pub seed: u64,
+    /// Whether tasks change their weights and go to a higher class and back, and higher classes take
+    /// CPUs.
+    pub unequal: bool,
+    /// Whether all CPUs tick at once.
+    pub ticks_at_once: bool,
+    /// How long a task may wait.
+    pub longest_wait_ns: u64,
     /// Whether the scheduler has a defect, for tests of the tests: no task leaves a queue.
     pub stalls: bool,
 }
@@ -40,7 +49,27 @@ pub struct Setting {
 impl Setting {
     /// A run in which, by its seed, every fourth to every 512th access lets other CPUs go on.
     pub fn new(tasks: usize, duration_ns: u64, seed: u64) -> Self {
-        Self { tasks, duration_ns, switch_one_in: 1 << (2 + seed % 8), seed, stalls: false }
+        Self {
+            tasks,
+            duration_ns,
+            switch_one_in: 1 << (2 + seed % 8),
+            seed,
+            unequal: false,
+            ticks_at_once: false,
+            longest_wait_ns: STARVED_NS,
+            stalls: false,
+        }
+    }
+
+    /// A run of tasks whose weights and classes change, on CPUs that higher classes take. However
+    /// unequal, none may wait for half of the watchdog's time.
+    pub fn unequal(tasks: usize, duration_ns: u64, seed: u64) -> Self {
+        Self {
+            unequal: true,
+            ticks_at_once: seed & 1 == 1,
+            longest_wait_ns: HALF_THE_WATCHDOG_NS,
+            ..Self::new(tasks, duration_ns, seed)
+        }
     }
 }
 
@@ -60,7 +89,7 @@ pub struct Outcome {
 pub enum Violation {
     /// The scheduler did what sched_ext ends it for.
     Refused(String),
-    /// A task waited for a second.
+    /// A task waited for longer than any may.
     Starved {
         /// Which.
         task: i32,
@@ -99,7 +128,7 @@ impl Display for Violation {
         match self {
             Self::Refused(why) => write!(f, "the kernel would end the scheduler: {why}"),
             Self::Starved { task, at_ns } => {
-                write!(f, "at {} ms task {task} has waited for a second", ms(at_ns))
+                write!(f, "at {} ms task {task} has waited for too long", ms(at_ns))
             }
             Self::IdleBesideWork { cpu, task, at_ns } => {
                 write!(f, "at {} ms CPU {cpu} idles although task {task} waits", ms(at_ns))
@@ -129,6 +158,9 @@ pub fn run(
 ) -> Result<Result<Outcome, Violation>, Error> {
     check(machine, setting).map_err(|what| Error::new(ErrorKind::InvalidInput, what))?;
     let state = Rc::new(State::new(near(machine), setting.tasks, machine.kernel.tick_ns, setting.seed));
+    if setting.ticks_at_once {
+        state.rqs.iter().for_each(|rq| rq.next_tick.set(machine.kernel.tick_ns));
+    }
     state.switch_one_in.set(setting.switch_one_in);
     let scheduler = Scheduler::load_interleaved(&state, policy, machine, switch::access)?;
     if setting.stalls {
@@ -136,11 +168,14 @@ pub fn run(
     }
     let kernel = Rc::new(Kernel { state: Rc::clone(&state), scheduler });
     kernel.scheduler.init();
+    if setting.unequal {
+        begin_unequal(&kernel);
+    }
     for task in &kernel.tasks {
         kernel.scheduler.init_task(&task.sched, true);
         kernel.timers.borrow_mut().insert((0, task.sched.cpu.get() as usize, task.sched.pid));
     }
-    let mut run = Run::new(kernel, policy.attached);
+    let mut run = Run::new(kernel, policy.attached, setting);
     Ok(switch::with_accesses(&state, || run.until(setting.duration_ns)))
 }
 
@@ -176,6 +211,7 @@ struct Run {
     kernel: Rc<Kernel>,
     /// By its policy a task runs on one CPU only.
     is_attached: bool,
+    longest_wait_ns: u64,
     cpus: Vec<Cpu>,
     /// Turns for which a CPU is stopped.
     stalled: Vec<u32>,
@@ -204,9 +240,10 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(kernel: Rc<Kernel>, is_attached: bool) -> Self {
+    fn new(kernel: Rc<Kernel>, is_attached: bool, setting: Setting) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
-        let habits = Habits::any(&kernel);
+        let habits = Habits::any(&kernel, setting.unequal);
+        let longest_wait_ns = setting.longest_wait_ns;
         let cpu = |cpu| {
             let (kernel, is_resting, is_over) =
                 (Rc::clone(&kernel), Rc::clone(&is_resting), Rc::clone(&is_over));
@@ -220,7 +257,8 @@ impl Run {
         };
         let cpus = (0..kernel.rqs.len()).map(cpu).collect();
         let stalled = vec![0; kernel.rqs.len()];
-        Self { kernel, is_attached, cpus, stalled, is_resting, is_over, outcome: Outcome::default() }
+        let outcome = Outcome::default();
+        Self { kernel, is_attached, longest_wait_ns, cpus, stalled, is_resting, is_over, outcome }
     }
 
     fn until(&mut self, end_ns: u64) -> Result<Outcome, Violation> {
@@ -266,14 +304,21 @@ impl Run {
     fn check_waits(&mut self) -> Result<(), Violation> {
         let at_ns = self.kernel.now_ns.get();
         for (pid, task) in self.kernel.tasks.iter().enumerate() {
-            let runs = task.sched.on_cpu.get() != 0;
-            let waited = if task.on_rq.get() && !runs { at_ns - task.waits_since.get() } else { 0 };
-            if waited > STARVED_NS {
+            let is_waiting = task.on_rq.get() && task.sched.on_cpu.get() == 0 && !self.is_held(task);
+            let waited = if is_waiting { at_ns.saturating_sub(task.waits_since.get()) } else { 0 };
+            if waited > self.longest_wait_ns {
                 return Err(Violation::Starved { task: pid as Pid, at_ns });
             }
             self.outcome.longest_wait_ns = self.outcome.longest_wait_ns.max(waited);
         }
         Ok(())
+    }
+
+    /// Whether a higher class holds the only CPU that it may run on.
+    fn is_held(&self, task: &Task) -> bool {
+        let (allowed, cpu) = (task.sched.allowed(), task.sched.cpu.get() as usize);
+        let is_stuck = allowed.count_ones() == 1 || self.is_attached;
+        is_stuck && self.kernel.rqs[cpu].current.get() == Current::Higher
     }
 
     /// With all CPUs at rest, none idles beside work that it could do.
@@ -344,6 +389,13 @@ fn turn(kernel: &Kernel, cpu: usize, habits: Habits, is_resting: &Cell<bool>) {
         return kernel.schedule(cpu);
     }
     match rq.current.get() {
+        Current::Higher if !is_resting.get() => {
+            // Time passes there, too.
+            let now_ns = kernel.now_ns.get() + u64::from(kernel.random(20_000));
+            kernel.now_ns.set(now_ns);
+            rq.is_settled.set(false);
+            kernel.switch();
+        }
         Current::Task(_) if !is_resting.get() => {
             rq.is_settled.set(false);
             act(kernel, cpu, habits);
@@ -360,6 +412,8 @@ fn turn(kernel: &Kernel, cpu: usize, habits: Habits, is_resting: &Cell<bool>) {
 /// How often tasks do what: one in so many steps.
 #[derive(Clone, Copy)]
 struct Habits {
+    /// No change of weights or classes if 0.
+    change_classes: u32,
     change_masks: u32,
     sleep: u32,
     yield_: u32,
@@ -367,9 +421,19 @@ struct Habits {
 
 impl Habits {
     /// From busy spinners to a crowd of sleepers.
-    fn any(kernel: &Kernel) -> Self {
+    fn any(kernel: &Kernel, unequal: bool) -> Self {
         let rare = |most| 1 << kernel.random(most);
-        Self { change_masks: 8 * rare(8), sleep: 16 * rare(12), yield_: 32 * rare(8) }
+        let (change_masks, sleep, yield_) = (8 * rare(8), 16 * rare(12), 32 * rare(8));
+        if !unequal {
+            return Self { change_classes: 0, change_masks, sleep, yield_ };
+        }
+        // Rarely enough for a task to wait in peace.
+        Self {
+            change_classes: 1024 * rare(10),
+            change_masks: change_masks * rare(14),
+            sleep: sleep * rare(8),
+            yield_: yield_ * rare(8),
+        }
     }
 }
 
@@ -377,7 +441,9 @@ impl Habits {
 fn act(kernel: &Kernel, cpu: usize, habits: Habits) {
     let now_ns = kernel.now_ns.get() + u64::from(kernel.random(20_000));
     kernel.now_ns.set(now_ns);
-    if kernel.random(habits.change_masks) == 0 {
+    if habits.change_classes > 0 && kernel.random(habits.change_classes) == 0 {
+        change_class(kernel, cpu);
+    } else if kernel.random(habits.change_masks) == 0 {
         let task = kernel.random(kernel.tasks.len() as u32) as Pid;
         kernel.set_mask(task, some_mask(kernel));
     } else if kernel.random(habits.sleep) == 0 {
@@ -385,6 +451,36 @@ fn act(kernel: &Kernel, cpu: usize, habits: Habits) {
     } else if kernel.random(habits.yield_) == 0 {
         kernel.yield_current(cpu);
     }
+}
+
+/// Tasks of any weight, most of them bound to one of few CPUs.
+fn begin_unequal(kernel: &Kernel) {
+    let crowded = 1 + kernel.random(kernel.rqs.len() as u32);
+    for task in &kernel.tasks {
+        task.sched.weight.set(some_weight(kernel));
+        if kernel.random(4) > 0 {
+            let cpu = kernel.random(crowded);
+            task.sched.allow(1 << cpu);
+            task.sched.cpu.set(cpu);
+        }
+    }
+}
+
+/// A task's weight or class changes, or a higher class takes a CPU.
+fn change_class(kernel: &Kernel, cpu: usize) {
+    let any_ms = |most| u64::from(1 + kernel.random(most)) * 1_000_000;
+    let task = kernel.random(kernel.tasks.len() as u32) as Pid;
+    match kernel.random(8) {
+        0 => kernel.leave_class(task, cpu, any_ms(9000)),
+        1 => kernel.hold(kernel.random(kernel.rqs.len() as u32) as usize, any_ms(100)),
+        _ => kernel.set_weight(task, some_weight(kernel)),
+    }
+}
+
+/// From 1 to 10,000, as many light ones as heavy ones.
+fn some_weight(kernel: &Kernel) -> u32 {
+    let decade = 10_u32.pow(kernel.random(5));
+    (decade * (1 + kernel.random(9))).min(10_000)
 }
 
 /// One CPU, or a few neighbours.

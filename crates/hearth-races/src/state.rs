@@ -2,7 +2,8 @@
 //! dispatch queues, tasks, idle CPUs, and the moment at which another CPU may go on.
 
 use crate::switch;
-use hearth_native::{MAX_CPUS, TaskStruct};
+use hearth_native::{TaskStorage, TaskStruct};
+use hearth_seam::queue_of;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::{Cell, RefCell};
@@ -22,6 +23,8 @@ pub(crate) enum Current {
     Task(Pid),
     /// The stopper, which moves tasks off a CPU that their mask has lost.
     Stopper,
+    /// A task of a higher class.
+    Higher,
 }
 
 /// Where a runnable task waits.
@@ -55,7 +58,9 @@ pub(crate) struct Task {
     pub(crate) holder: Cell<Option<usize>>,
     /// Since when it has waited, in ns.
     pub(crate) waits_since: Cell<u64>,
-    storage: RefCell<Box<[u64]>>,
+    /// It is in another scheduling class.
+    pub(crate) is_away: Cell<bool>,
+    pub(crate) storage: TaskStorage,
 }
 
 /// `struct rq`.
@@ -76,6 +81,10 @@ pub(crate) struct RunQueue {
     pub(crate) is_settled: Cell<bool>,
     /// A dispatch moved a task here.
     pub(crate) dispatched: Cell<bool>,
+    /// Until when a higher class holds the CPU.
+    pub(crate) held_until: Cell<u64>,
+    /// The scheduler has asked for what waits to run here to be enqueued anew.
+    pub(crate) reenqueues: Cell<bool>,
 }
 
 /// The shared state. Everything is in cells, none of which is borrowed while CPUs switch.
@@ -117,9 +126,11 @@ impl State {
             exec_start: Cell::new(0),
             is_settled: Cell::new(false),
             dispatched: Cell::new(false),
+            held_until: Cell::new(0),
+            reenqueues: Cell::new(false),
         };
         let task = |pid| Task {
-            sched: TaskStruct::new(pid, pid as usize % cpus, all, "racer"),
+            sched: Rc::new(TaskStruct::new(pid, pid as usize % cpus, all, "racer")),
             pi_locked: Cell::new(false),
             is_runnable: Cell::new(false),
             on_rq: Cell::new(false),
@@ -128,7 +139,8 @@ impl State {
             verdict: Cell::new(Verdict::None),
             holder: Cell::new(None),
             waits_since: Cell::new(0),
-            storage: RefCell::default(),
+            is_away: Cell::new(false),
+            storage: TaskStorage::default(),
         };
         Self {
             rqs: (0..cpus).map(rq).collect(),
@@ -219,6 +231,12 @@ impl State {
 
     // ---- queues ----
 
+    /// `set_task_runnable`.
+    pub(crate) fn waits(&self, task: &Task, since_ns: u64) {
+        task.waits_since.set(since_ns);
+        task.sched.runnable_at.set(since_ns / self.tick_ns);
+    }
+
     pub(crate) fn link_local(&self, task: &Task, cpu: usize, first: bool) {
         let mut local = self.rqs[cpu].local.borrow_mut();
         if first {
@@ -257,10 +275,9 @@ impl State {
         }
     }
 
-    /// Whether tasks wait in one of a CPU's two queues (bpf/queues.h).
+    /// Whether tasks wait in one of a CPU's two queues.
     pub(crate) fn has_waiting(&self, cpu: usize, bound: bool) -> bool {
-        let id = if bound { MAX_CPUS + cpu } else { cpu };
-        self.queues.borrow().get(&(id as u64)).is_some_and(|queue| !queue.is_empty())
+        self.queues.borrow().get(&queue_of(cpu, bound)).is_some_and(|queue| !queue.is_empty())
     }
 
     // ---- CPUs ----
@@ -281,7 +298,9 @@ impl State {
     /// Whether no CPU has anything to do but what tasks may begin.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.rqs.iter().all(|rq| {
+            let is_held = rq.current.get() == Current::Higher;
             let is_pending = rq.resched.get()
+                || is_held && rq.held_until.get() <= self.now_ns.get()
                 || rq.kick_idle.get() | rq.kick_preempt.get() != 0
                 || rq.next_tick.get() <= self.now_ns.get()
                 || !rq.stop.borrow().is_empty();
@@ -293,14 +312,5 @@ impl State {
     pub(crate) fn is_busy(&self, cpu: usize) -> bool {
         let rq = &self.rqs[cpu];
         rq.current.get() != Current::Idle && !rq.in_balance.get()
-    }
-
-    /// Storage of a task, zeroed at first.
-    pub(crate) fn storage_of(&self, task: &Task, size: u64) -> *mut u64 {
-        let mut storage = task.storage.borrow_mut();
-        if storage.is_empty() {
-            *storage = vec![0; size.div_ceil(8) as usize].into_boxed_slice();
-        }
-        storage.as_mut_ptr()
     }
 }

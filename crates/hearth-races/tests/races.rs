@@ -52,6 +52,29 @@ fn an_attached_task_does_not_wait_beside_its_idle_cpu() {
     check("dash-16", "attached", 0..16);
 }
 
+/// Weights from 1 to 10,000, tasks that leave for a higher class and come back, CPUs that a higher class
+/// takes, and ticks in step in every second run.
+fn check_unequal(policy: &str, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        // More turns between switches: it is time that shows here, and less so order.
+        let setting = Setting { switch_one_in: 512, ..Setting::unequal(16, 12_000 * MS, seed) };
+        let outcome = run_one("sgi-4d340", policy, setting);
+        outcome.unwrap_or_else(|violation| panic!("{policy}, unequal, seed {seed}: {violation}"));
+    }
+}
+
+#[test]
+fn under_fair_no_wait_is_half_of_the_watchdogs_whatever_the_weights() {
+    check_unequal("fair", 0..6);
+}
+
+#[test]
+fn under_decay_no_wait_is_half_of_the_watchdogs_whatever_the_weights() {
+    for policy in ["standard", "light", "heavy", "both", "complex", "attached"] {
+        check_unequal(policy, 0..3);
+    }
+}
+
 #[test]
 fn a_run_follows_from_its_setting() {
     let outcomes = [1, 1, 2].map(|seed| run_one("dash-16", "fair", setting(seed)).unwrap());

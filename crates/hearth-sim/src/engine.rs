@@ -35,6 +35,8 @@ pub struct Options {
     /// Whether to check after every step that no task is lost or run twice and no CPU idles beside
     /// work. Slow: for tests.
     pub audit: bool,
+    /// Whether the scheduler has a defect: no task leaves a queue. For tests.
+    pub stalls: bool,
     /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
     pub record_misses: bool,
     /// Time between two samples of CPU time.
@@ -51,6 +53,7 @@ impl Default for Options {
             flush: Flush::Never,
             timeline: false,
             audit: false,
+            stalls: false,
             record_misses: false,
             sample_ns: 200_000_000,
             time_limit_ns: 3_600_000_000_000,
@@ -148,6 +151,9 @@ impl Simulation {
         let hardware = Rc::new(RefCell::new(Hardware::new(machine, options.seed)?));
         let mut kernel = Kernel::new(machine, policy, &hardware)?;
         kernel.flush = options.flush;
+        if options.stalls {
+            kernel.stall()?;
+        }
         if options.record_misses {
             hardware.borrow_mut().log_misses();
         }

@@ -13,7 +13,7 @@ pub mod program;
 pub mod sync;
 
 pub use engine::{Options, SimError, Simulation};
-pub use hearth_native::DispatchStats;
+pub use hearth_native::CpuStats;
 pub use kernel::Flush;
 pub use measure::RunResult;
 pub use program::{Application, Cpu};

@@ -7,7 +7,7 @@
 
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog};
-use hearth_native::DispatchStats;
+use hearth_native::CpuStats;
 use serde::Serialize;
 
 /// Intervals shorter than this are left out of distributions, as the paper does.
@@ -278,7 +278,7 @@ pub struct RunResult {
     /// Each application.
     pub applications: Vec<ApplicationResult>,
     /// What the scheduler's dispatches led to, by CPU.
-    pub dispatches: Vec<DispatchStats>,
+    pub dispatches: Vec<CpuStats>,
     /// CPU time over time.
     pub samples: Vec<Sample>,
     /// Tasks by number.

@@ -139,17 +139,28 @@ fn tasks_that_wait_for_each_other_are_reported() {
     assert!(matches!(error, SimError::Deadlock { tasks: 1, .. }), "{error}");
 }
 
-#[test]
-fn a_runnable_task_that_does_not_run_for_ten_seconds_is_a_stall() {
-    let endless = Policy { quantum_ns: 60_000_000_000, ..Policy::affinity(0, 0) };
-    let mut simulation = simulation(&endless, &Options::default());
+fn hogs(policy: &Policy, options: &Options) -> Result<RunResult, SimError> {
+    let mut simulation = simulation(policy, options);
     let mut application = Application::new("hogs");
     for task in 0..5 {
         application.task(&format!("hog{task}"), |cpu| (0..660_000).for_each(|_| cpu.compute(1000)));
     }
     simulation.add(application);
-    let error = simulation.run().unwrap_err().to_string();
+    simulation.run()
+}
+
+#[test]
+fn a_runnable_task_that_does_not_run_for_ten_seconds_is_a_stall() {
+    let options = Options { stalls: true, ..Options::default() };
+    let error = hogs(&Policy::affinity(0, 0), &options).unwrap_err().to_string();
     assert!(error.contains("runnable task stall (hog4[4] failed to run for"), "{error}");
+}
+
+#[test]
+fn a_quantum_that_would_stall_others_is_cut() {
+    let endless = Policy { quantum_ns: 60_000_000_000, ..Policy::affinity(0, 0) };
+    let result = hogs(&endless, &Options::default()).unwrap();
+    assert!(result.total.slices.count > 20, "{} slices of 100 s", result.total.slices.count);
 }
 
 /// Tasks that share some lines and keep others to themselves, one for each CPU: what differs is the
@@ -230,7 +241,7 @@ fn every_statistic_of_a_dispatch_moves() {
     }
     simulation.add(application);
     let result = simulation.run().unwrap();
-    let sum = |field: fn(&hearth_sim::DispatchStats) -> u64| result.dispatches.iter().map(field).sum::<u64>();
+    let sum = |field: fn(&hearth_sim::CpuStats) -> u64| result.dispatches.iter().map(field).sum::<u64>();
     assert!(sum(|stats| stats.kept) > 0, "kept");
     assert!(sum(|stats| stats.own) > 0, "own");
     assert!(sum(|stats| stats.foreign) > 0, "foreign");

@@ -3,9 +3,9 @@
  * Tasks that wait: for a timer, for their turn, for each other.
  *
  *   tasks sleepers COUNT MS SPINNERS [PERIOD-US]
- *       sleepers=COUNT wakes=N p50_ns=T p99_ns=T max_ns=T fewest_wakes=N
+ *       sleepers=COUNT wakes=N p50_ns=T p99_ns=T max_ns=T fewest_wakes=N cpu_ns=T
  *   Latency is from the time that a sleeper asked to be woken at until it runs; SPINNERS processes
- *   spin meanwhile.
+ *   spin meanwhile. cpu_ns is what a sleeper had of a CPU, on average.
  *
  *   tasks yielders COUNT YIELDS CPU
  *       yielders=COUNT turns=N repeats=N widest_lead=N
@@ -32,6 +32,7 @@ static struct {
 	struct {
 		uint64_t *latency_ns;
 		int wakes;
+		uint64_t cpu_ns;
 		pthread_t thread;
 	} each[MAX_TASKS];
 } sleepers;
@@ -57,6 +58,7 @@ static void *sleep_periodically(void *argument)
 		sleep_until(at);
 		sleepers.each[me].latency_ns[sleepers.each[me].wakes++] = now_ns() - at;
 	}
+	sleepers.each[me].cpu_ns = cpu_time_ns();
 	return NULL;
 }
 
@@ -93,6 +95,7 @@ static void print_sleepers(int count, int most)
 {
 	uint64_t *all = calloc((size_t)count * most, sizeof(*all));
 	int i, fewest = most, total = 0;
+	uint64_t cpu_ns = 0;
 
 	if (!all)
 		die("calloc");
@@ -102,10 +105,11 @@ static void print_sleepers(int count, int most)
 		memcpy(all + total, sleepers.each[i].latency_ns, wakes * sizeof(*all));
 		total += wakes;
 		fewest = wakes < fewest ? wakes : fewest;
+		cpu_ns += sleepers.each[i].cpu_ns / count;
 	}
 	qsort(all, total, sizeof(*all), compare_u64);
-	printf("sleepers=%d wakes=%d p50_ns=%lu p99_ns=%lu max_ns=%lu fewest_wakes=%d\n", count,
-	       total, all[total / 2], all[total * 99 / 100], all[total - 1], fewest);
+	printf("sleepers=%d wakes=%d p50_ns=%lu p99_ns=%lu max_ns=%lu fewest_wakes=%d cpu_ns=%lu\n",
+	       count, total, all[total / 2], all[total * 99 / 100], all[total - 1], fewest, cpu_ns);
 }
 
 int command_sleepers(int argc, char **argv)

@@ -115,6 +115,7 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
                 ("cache_domain", sum(|cpu| cpu.domain)),
                 ("other_domain", sum(|cpu| cpu.foreign)),
                 ("none", sum(|cpu| cpu.idle)),
+                ("late", sum(|cpu| cpu.late)),
             ],
         ),
         Metric::counter(
@@ -143,7 +144,8 @@ mod tests {
     use serde_json::json;
 
     fn status() -> Status {
-        let stats = CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7 };
+        let stats =
+            CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7, late: 8 };
         Status {
             schema: 1,
             version: "1.2.3".into(),
@@ -162,6 +164,7 @@ mod tests {
         let values = |name: &str| &metrics.iter().find(|metric| metric.name == name).unwrap().values;
         assert_eq!(values("dispatches")[1].1, Number::Whole(4));
         assert_eq!(values("dispatches")[4].1, Number::Whole(14));
+        assert_eq!(values("dispatches")[5].1, Number::Whole(16));
         assert_eq!(values("idle_placements")[0].1, Number::Whole(10));
         assert_eq!(values("preemptions")[0].1, Number::Whole(12));
         assert_eq!(values("uptime")[0].1, Number::Real(1.5));

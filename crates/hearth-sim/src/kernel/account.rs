@@ -4,7 +4,7 @@ use crate::measure::{ApplicationResult, PagesAt, RunResult, Sample, Stretch, Tal
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog, Port};
 use hearth_machine::Machine;
-use hearth_native::DispatchStats;
+use hearth_native::CpuStats;
 
 /// A CPU's clock and counts when an interval begins.
 #[derive(Clone, Copy)]
@@ -212,7 +212,7 @@ impl Account {
     pub(crate) fn finish(
         mut self,
         ports: &[std::rc::Rc<Port>],
-        dispatches: Vec<DispatchStats>,
+        dispatches: Vec<CpuStats>,
         misses: Option<MissLog>,
     ) -> RunResult {
         (0..self.running.len()).for_each(|cpu| self.close_slice(cpu));

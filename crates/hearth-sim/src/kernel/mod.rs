@@ -132,7 +132,7 @@ impl Kernel {
     /// Creates a task; it first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
         let id = self.tasks.len();
-        let sched = TaskStruct::new(id as i32, cpu, self.all_cpus(), name);
+        let sched = Rc::new(TaskStruct::new(id as i32, cpu, self.all_cpus(), name));
         self.scx.add_task(&sched);
         self.account.task(name, application);
         let kernel_data = self.costs.task_data(&self.memory);
@@ -164,7 +164,7 @@ impl Kernel {
         let sched = Rc::clone(&self.tasks[task].sched);
         self.tasks[task].state = State::Waiting;
         self.tasks[task].woken_ps = Some(self.ports[waker].now_ps());
-        self.tasks[task].waiting_since_ps = self.ports[waker].now_ps();
+        self.waits(task, waker);
         let pid = sched.pid;
         self.enter(waker, Callback::Placing { pid });
         let target = self.scheduler.select_cpu(&sched, sched.cpu.get() as usize, 0);
@@ -191,6 +191,14 @@ impl Kernel {
             self.reschedule(target, waker, why);
         }
         self.serve_kicks(waker, why);
+    }
+
+    /// `set_task_runnable`: it begins to wait, by the clock of a CPU.
+    fn waits(&mut self, task: TaskId, cpu: usize) {
+        let (now_ps, tick_ps) = (self.ports[cpu].now_ps(), self.tick_ps);
+        let task = &mut self.tasks[task];
+        task.waiting_since_ps = now_ps;
+        task.sched.runnable_at.set(now_ps / tick_ps);
     }
 
     /// `do_enqueue_task`: the scheduler says where a runnable task waits.
@@ -232,6 +240,11 @@ impl Kernel {
             self.ports[cpu].set_now_ps(now_ps);
         }
         self.charge(cpu, Entry::Interrupt);
+    }
+
+    /// From now on no task leaves a queue.
+    pub(crate) fn stall(&self) -> Result<(), std::io::Error> {
+        self.scheduler.stall()
     }
 
     /// Whether a CPU has something to do.

@@ -3,7 +3,7 @@
 //! The kfuncs under their kernel names are in `hearth-native` and end here. What the kernel refuses is
 //! refused here with the kernel's own words, and ends the run.
 
-use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel, TaskStruct};
+use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel, MapValue, TaskStorage, TaskStruct};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -43,7 +43,7 @@ struct Queue {
 struct Slot {
     task: Rc<TaskStruct>,
     place: Cell<Place>,
-    storage: RefCell<Box<[u64]>>,
+    storage: TaskStorage,
 }
 
 /// The state that kfuncs touch. Everything is in cells: callbacks call back.
@@ -95,11 +95,8 @@ impl Scx {
     }
 
     pub(crate) fn add_task(&self, task: &Rc<TaskStruct>) {
-        let slot = Slot {
-            task: Rc::clone(task),
-            place: Cell::new(Place::Nowhere),
-            storage: RefCell::new(Box::new([])),
-        };
+        let slot =
+            Slot { task: Rc::clone(task), place: Cell::new(Place::Nowhere), storage: TaskStorage::default() };
         let mut tasks = self.tasks.borrow_mut();
         let index = task.pid as usize;
         if tasks.len() <= index {
@@ -371,13 +368,13 @@ impl Kernel for Scx {
         self.kicks.borrow_mut().push((cpu as usize, flags));
     }
 
-    fn storage(&self, p: &TaskStruct, size: u64) -> *mut u64 {
-        let Some(slot) = self.slot(p.pid) else { return std::ptr::null_mut() };
-        let mut storage = slot.storage.borrow_mut();
-        if storage.is_empty() {
-            *storage = vec![0; size.div_ceil(8) as usize].into_boxed_slice();
-        }
-        storage.as_mut_ptr()
+    /// No higher class takes a CPU here.
+    fn reenqueue_local(&self) -> u32 {
+        0
+    }
+
+    fn storage(&self, p: &TaskStruct, map: MapValue) -> *mut u64 {
+        self.slot(p.pid).map_or(std::ptr::null_mut(), |slot| slot.storage.value(map))
     }
 }
 
@@ -387,7 +384,7 @@ mod tests {
 
     fn scx_with_tasks(tasks: i32) -> (Scx, Vec<Rc<TaskStruct>>) {
         let scx = Scx::new(vec![[0b1111; 2]; 4]);
-        let tasks: Vec<_> = (0..tasks).map(|pid| TaskStruct::new(pid, 0, 0b1111, "test")).collect();
+        let tasks: Vec<_> = (0..tasks).map(|pid| Rc::new(TaskStruct::new(pid, 0, 0b1111, "test"))).collect();
         tasks.iter().for_each(|task| scx.add_task(task));
         (scx, tasks)
     }

@@ -106,7 +106,7 @@ impl Kernel {
         self.enter(cpu, Callback::Other);
         self.scheduler.stopping(&sched, true);
         self.tasks[task].state = State::Waiting;
-        self.tasks[task].waiting_since_ps = self.ports[cpu].now_ps();
+        self.waits(task, cpu);
         if sched.slice.get() > 0 {
             self.scx.push_local_front(sched.pid, cpu);
         } else {

@@ -53,14 +53,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let mut text = format!(
         "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{pages}\n\
-         {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
-        status.pid, "cpu", "kept", "own", "domain", "foreign", "direct", "preempted", "idle",
+         {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n",
+        status.pid, "cpu", "kept", "own", "domain", "foreign", "direct", "preempted", "idle", "late",
     );
     for cpu in &status.cpus {
         let s = &cpu.stats;
         text += &format!(
-            "{:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n",
-            cpu.cpu, s.kept, s.own, s.domain, s.foreign, s.direct, s.preempted, s.idle
+            "{:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n",
+            cpu.cpu, s.kept, s.own, s.domain, s.foreign, s.direct, s.preempted, s.idle, s.late
         );
     }
     output::print(&text)

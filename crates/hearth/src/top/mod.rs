@@ -209,7 +209,11 @@ mod tests {
         Screen {
             head: "Hearth: policy fair".into(),
             cpus: vec![
-                CpuRow { cpu: 0, runs: Some(task(10, 0)), rates: Some([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) },
+                CpuRow {
+                    cpu: 0,
+                    runs: Some(task(10, 0)),
+                    rates: Some([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+                },
                 CpuRow { cpu: 1, runs: None, rates: None },
             ],
             tasks: (10..14).map(|tid| task(tid, 0)).collect(),

@@ -58,7 +58,7 @@ pub struct CpuRow {
     /// The thread that had most of it, and where that came from.
     pub runs: Option<TaskRow>,
     /// What its looks for a next task led to, if Hearth runs.
-    pub rates: Option<[f64; 7]>,
+    pub rates: Option<[f64; 8]>,
 }
 
 /// Where threads were seen, over all looks.
@@ -143,7 +143,7 @@ pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) 
         let earlier = before.and_then(|before| before.cpus.iter().find(|other| other.cpu == cpu.cpu));
         let earlier = earlier.map_or_else(CpuStats::default, |earlier| earlier.stats);
         let pairs = fields(&cpu.stats).into_iter().zip(fields(&earlier));
-        let mut rates = [0.0; 7];
+        let mut rates = [0.0; 8];
         for (rate, (now, then)) in rates.iter_mut().zip(pairs) {
             *rate = now.saturating_sub(then) as f64 / seconds.max(1e-9);
         }
@@ -154,11 +154,11 @@ pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) 
 }
 
 /// The names of the rates, in their order.
-pub const RATES: [&str; 7] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle"];
+pub const RATES: [&str; 8] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle", "late"];
 
-fn fields(stats: &CpuStats) -> [u64; 7] {
-    let CpuStats { kept, own, domain, foreign, direct, preempted, idle } = *stats;
-    [kept, own, domain, foreign, direct, preempted, idle]
+fn fields(stats: &CpuStats) -> [u64; 8] {
+    let CpuStats { kept, own, domain, foreign, direct, preempted, idle, late } = *stats;
+    [kept, own, domain, foreign, direct, preempted, idle, late]
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Slices: how long a task may run before its CPU looks at its queues again. The
+ * kernel ends a slice at the first tick after it is used up.
+ *
+ *   quantum less a tick            so the quantum is the longest that a task runs unasked
+ *   x weight / common weight       for a task of less than the common weight: it is charged
+ *                                  more for the same time, and would wait the longer for it
+ *   round / tasks that wait        where so many wait for the CPU that a round of quanta
+ *                                  would take longer than round_ns
+ *
+ * and never less than what ends at the next tick.
+ */
+#ifndef HEARTH_SLICES_H
+#define HEARTH_SLICES_H
+
+/* Weight of a task of nice 0. */
+#define COMMON_WEIGHT 100
+
+/* A slice that ends at the next tick. */
+#define ONE_TICK 1
+
+static __always_inline u64 slice_of_quantum(u64 quantum_ns)
+{
+	return quantum_ns > policy.tick_ns ? quantum_ns - policy.tick_ns : ONE_TICK;
+}
+
+static __always_inline u64 slice_of_weight(u32 weight)
+{
+	return weight < COMMON_WEIGHT ? slice_of_quantum(policy.quantum_ns * weight / COMMON_WEIGHT)
+				      : sums.slice;
+}
+
+/* Tasks that wait for a CPU. */
+static __always_inline s64 waiting_at(s32 cpu)
+{
+	return queue_ctx(cpu)->waiting + queue_ctx(bound_queue(cpu))->waiting;
+}
+
+/* Whether a task's own slice is too long where so many wait. */
+static __always_inline bool is_crowd(s64 waiting)
+{
+	return waiting > (s64)sums.crowd;
+}
+
+static __always_inline u64 slice_of(struct hearth_task *tc, s32 cpu)
+{
+	s64 waiting = waiting_at(cpu);
+	u64 slice;
+
+	if (!is_crowd(waiting))
+		return tc->slice_ns;
+	slice = slice_of_quantum(ROUND_NS / (u64)waiting);
+	return slice < tc->slice_ns ? slice : tc->slice_ns;
+}
+
+#endif

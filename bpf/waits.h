@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Waits: no task waits for longer than half of the time after which the kernel's
+ * watchdog ends the scheduler, whatever its rank.
+ *
+ * Usage over weight, credits and classes can ask for any wait: a task of weight 1
+ * beside one of weight 10,000 deserves a slice in minutes. So a task that has waited
+ * for PATIENCE_NS goes first: its CPU takes the one that has waited longest, at each
+ * dispatch, until none is left. Slices are such that a round takes ROUND_NS at most
+ * (slices.h), so
+ *
+ *   wait <= PATIENCE_NS + ROUND_NS + a slice        as long as a tick for each that waits
+ *                                                   is less than a round
+ *
+ * A CPU that a higher class holds takes nothing. What waits there in the shared queue
+ * is taken by others, each of which looks at one other CPU's queue a tick.
+ *
+ * Nothing is searched as long as nobody is late. Each queue keeps a time before which
+ * none of its tasks can have come: that of the first to come to it while it was empty.
+ * When that is long ago the queue is walked once, and the time becomes that of the
+ * task that really has waited longest. Times are the kernel's own, which its watchdog
+ * goes by: p->scx.runnable_at, in jiffies; a jiffy is a tick.
+ */
+#ifndef HEARTH_WAITS_H
+#define HEARTH_WAITS_H
+
+static __always_inline bool is_late(u64 since, u64 patience)
+{
+	return is_before(since + patience, bpf_jiffies64());
+}
+
+static __always_inline bool may_be_late(s32 queue, u64 patience)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+
+	return qc->waiting > 0 && is_late(qc->oldest, patience);
+}
+
+/* Takes the task of a queue that has waited longest, if that is longer than `patience`. */
+verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
+{
+	struct queue_ctx *qc = queue_ctx(queue);
+	u64 oldest = qc->oldest, now = bpf_jiffies64();
+	u64 since = now, of_all = now;
+	struct task_struct *p;
+	s32 pid = NO_PID;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		u64 at = p->scx.runnable_at;
+
+		if (is_before(at, of_all))
+			of_all = at;
+		if (is_before(at, since) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+			since = at;
+			pid = p->pid;
+		}
+	}
+	/* Unless one came meanwhile that has waited for longer. */
+	if (of_all != now)
+		__sync_val_compare_and_swap(&qc->oldest, oldest, of_all);
+	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid);
+}
+
+/* A task that has waited for too long, of the own queues or of one that this CPU has found. */
+static __always_inline bool take_late(s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	s32 left;
+
+	if (may_be_late(bound_queue(cpu), sums.patience) &&
+	    take_late_of(bound_queue(cpu), cpu, sums.patience))
+		return true;
+	if (may_be_late(cpu, sums.patience) && take_late_of(cpu, cpu, sums.patience))
+		return true;
+	left = cc->left_alone;
+	if (left < 0)
+		return false;
+	cc->left_alone = NO_CPU;
+	return take_late_of(left, cpu, sums.patience);
+}
+
+/* At a tick: whether the shared queue of one of the others, the next in turn, is left alone by its
+ * own CPU. */
+static __always_inline void look_after_others(s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	s32 other = cc->looked_after + 1;
+
+	if (other >= (s32)topology.nr_cpus)
+		other = 0;
+	cc->looked_after = other;
+	if (other != cpu && may_be_late(other, sums.patience + sums.grace))
+		cc->left_alone = other;
+}
+
+#endif

@@ -1,0 +1,208 @@
+//! sched_ext, as far as the scheduler and its hosts use it: constants, and for the native build the
+//! kernel's types (`bpf/native/vmlinux.h`) and its functions as a table (`bpf/native/bpf/bpf_helpers.h`).
+
+use crate::declare::{c_types, constants, functions, shared};
+use std::cell::Cell;
+use std::ffi::{c_char, c_void};
+
+constants! { all {
+    /// The queue of the CPU that dispatches, or of that which `select_cpu` returns.
+    SCX_DSQ_LOCAL => DSQ_LOCAL: u64 = 0x8000_0000_0000_0002;
+    /// An enqueue's flag: the task has woken up.
+    SCX_ENQ_WAKEUP => ENQ_WAKEUP: u64 = 1 << 0;
+    /// An enqueue's flag: the task was about to run on a CPU that a higher class has taken.
+    SCX_ENQ_REENQ => ENQ_REENQ: u64 = 1 << 40;
+    /// A kick's flag: nothing happens if the CPU is busy.
+    SCX_KICK_IDLE => KICK_IDLE: u64 = 1 << 0;
+    /// A kick's flag: the task that runs loses its slice.
+    SCX_KICK_PREEMPT => KICK_PREEMPT: u64 = 1 << 1;
+    /// A task's flag: it is on a run queue.
+    SCX_TASK_QUEUED => TASK_QUEUED: u32 = 1 << 0;
+    /// A flag of `bpf_task_storage_get`: storage that a task does not have yet is made.
+    BPF_LOCAL_STORAGE_GET_F_CREATE => STORAGE_CREATE: u64 = 1 << 0;
+} }
+
+constants! { of_the_real_kernel {
+    /// The queue ids with this bit are the kernel's own.
+    SCX_DSQ_FLAG_BUILTIN => DSQ_BUILTIN: u64 = 1 << 63;
+    /// A scheduler's flag: only tasks that ask for sched_ext are its own.
+    SCX_OPS_SWITCH_PARTIAL => OPS_SWITCH_PARTIAL: u64 = 1 << 3;
+    /// An exit code's bit: the kernel asks to be given the scheduler again.
+    SCX_ECODE_ACT_RESTART => EXIT_RESTART: i64 = 1 << 48;
+} }
+
+shared! {
+    /// `struct cpumask`, of a machine with at most 64 CPUs.
+    pub struct CpuMask = cpumask {
+        /// CPU n is bit n.
+        pub bits: [Cell<u64>; 1],
+    }
+}
+
+shared! {
+    /// `struct task_struct`, as far as the scheduler may look.
+    pub struct TaskStruct = task_struct {
+        /// Its number.
+        pub pid: i32,
+        /// The number of its process.
+        pub tgid: i32,
+        /// `task_cpu`.
+        pub cpu: Cell<u32>,
+        /// Whether it runs.
+        pub on_cpu: Cell<i32>,
+        /// CPUs in its mask.
+        pub nr_cpus_allowed: Cell<u32>,
+        cpus_ptr: Box<CpuMask>,
+        /// `SCX_TASK_QUEUED`.
+        pub flags @ "scx.flags": Cell<u32>,
+        /// 100 at nice 0.
+        pub weight @ "scx.weight": Cell<u32>,
+        /// What is left of it, in ns.
+        pub slice @ "scx.slice": Cell<u64>,
+        /// Its place in a queue that is ordered by vtime.
+        pub dsq_vtime @ "scx.dsq_vtime": Cell<u64>,
+        /// When it became runnable, in ticks.
+        pub runnable_at @ "scx.runnable_at": Cell<u64>,
+        /// CPU time that it has had.
+        pub sum_exec_ns @ "se.sum_exec_runtime": Cell<u64>,
+        comm: [u8; 16],
+    }
+}
+
+impl TaskStruct {
+    /// A task that may run on the CPUs in `allowed`, as bits.
+    pub fn new(pid: i32, cpu: usize, allowed: u64, name: &str) -> Self {
+        let mut comm = [0; 16];
+        name.bytes().take(15).zip(&mut comm).for_each(|(from, to)| *to = from);
+        Self {
+            pid,
+            tgid: pid,
+            cpu: Cell::new(cpu as u32),
+            on_cpu: Cell::new(0),
+            nr_cpus_allowed: Cell::new(allowed.count_ones()),
+            cpus_ptr: Box::new(CpuMask { bits: [Cell::new(allowed)] }),
+            flags: Cell::new(0),
+            weight: Cell::new(100),
+            slice: Cell::new(0),
+            dsq_vtime: Cell::new(0),
+            runnable_at: Cell::new(0),
+            sum_exec_ns: Cell::new(0),
+            comm,
+        }
+    }
+
+    /// The task's name, as far as the kernel keeps it.
+    pub fn name(&self) -> String {
+        self.comm.iter().take_while(|&&byte| byte != 0).map(|&byte| char::from(byte)).collect()
+    }
+
+    /// CPUs that the task may run on, as bits.
+    pub fn allowed(&self) -> u64 {
+        self.cpus_ptr.bits[0].get()
+    }
+
+    /// `set_cpus_allowed_ptr`, of a task that is in no queue.
+    pub fn allow(&self, cpus: u64) {
+        self.cpus_ptr.bits[0].set(cpus);
+        self.nr_cpus_allowed.set(cpus.count_ones());
+    }
+}
+
+/// `struct task_struct *`, of a task that outlives the call.
+pub type TaskPointer = *mut TaskStruct;
+
+shared! {
+    /// `struct scx_init_task_args`.
+    pub struct InitTaskArgs = scx_init_task_args {
+        /// The task is new; else the scheduler is.
+        pub fork: bool,
+    }
+}
+
+shared! {
+    /// `struct scx_cpu_release_args`.
+    pub struct CpuReleaseArgs = scx_cpu_release_args {
+        /// Which class takes the CPU (`enum scx_cpu_preempt_reason`).
+        pub reason: i32,
+    }
+}
+
+shared! {
+    /// `struct scx_exit_info`.
+    pub struct ExitInfo = scx_exit_info {
+        /// `enum scx_exit_kind`.
+        pub kind: i32,
+        /// What the scheduler gave with it.
+        pub exit_code: i64,
+        /// The kernel's word for the kind.
+        pub reason: *const c_char,
+        /// The kernel's explanation.
+        pub msg: *const c_char,
+        /// The kernel's account of CPUs and tasks.
+        pub dump: *const c_char,
+    }
+}
+
+c_types! {
+    TaskPointer => "struct task_struct *",
+    &TaskStruct => "struct task_struct *",
+    &CpuMask => "const struct cpumask *",
+    Box<CpuMask> => "const struct cpumask *",
+    *mut InitTaskArgs => "struct scx_init_task_args *",
+    *mut CpuReleaseArgs => "struct scx_cpu_release_args *",
+    *mut ExitInfo => "struct scx_exit_info *",
+}
+
+shared! {
+    /// `struct sched_ext_ops`: the scheduler's callbacks. A scheduler may lack any of them.
+    #[allow(missing_docs)]
+    pub struct Ops = sched_ext_ops {
+        pub select_cpu: Option<extern "C" fn(TaskPointer, i32, u64) -> i32>,
+        pub enqueue: Option<extern "C" fn(TaskPointer, u64)>,
+        pub dispatch: Option<extern "C" fn(i32, TaskPointer)>,
+        pub tick: Option<extern "C" fn(TaskPointer)>,
+        pub runnable: Option<extern "C" fn(TaskPointer, u64)>,
+        pub running: Option<extern "C" fn(TaskPointer)>,
+        pub stopping: Option<extern "C" fn(TaskPointer, bool)>,
+        pub yield_ @ "yield": Option<extern "C" fn(TaskPointer, TaskPointer) -> bool>,
+        pub set_weight: Option<extern "C" fn(TaskPointer, u32)>,
+        pub update_idle: Option<extern "C" fn(i32, bool)>,
+        pub cpu_release: Option<extern "C" fn(i32, *mut CpuReleaseArgs)>,
+        pub init_task: Option<extern "C" fn(TaskPointer, *mut InitTaskArgs) -> i32>,
+        pub enable: Option<extern "C" fn(TaskPointer)>,
+        pub disable: Option<extern "C" fn(TaskPointer)>,
+        pub init: Option<extern "C" fn() -> i32>,
+        pub exit: Option<extern "C" fn(*mut ExitInfo)>,
+        pub flags: u64,
+        pub timeout_ms: u32,
+        pub name: *const c_char,
+    }
+}
+
+functions! {
+    /// `struct hearth_kernel`: the kfuncs, as a kernel `K` has them.
+    #[allow(missing_docs)]
+    pub struct Kfuncs<K> = hearth_kernel {
+        create_dsq: fn(u64, i32) -> i32,
+        dsq_insert: fn(&TaskStruct, u64, u64, u64),
+        dsq_insert_vtime: fn(&TaskStruct, u64, u64, u64, u64),
+        dsq_move_to_local: fn(u64) -> bool,
+        dsq_nr_queued: fn(u64) -> i32,
+        dsq_peek: fn(u64) -> TaskPointer,
+        dsq_walk_new: fn(u64) -> *mut c_void,
+        dsq_walk_next: fn(*mut c_void) -> TaskPointer,
+        dsq_walk_destroy: fn(*mut c_void),
+        dsq_move: fn(&TaskStruct, u64, u64) -> bool,
+        dsq_move_vtime: fn(&TaskStruct, u64, u64, u64) -> bool,
+        test_and_clear_cpu_idle: fn(i32) -> bool,
+        pick_idle_cpu: fn(&CpuMask, u64) -> i32,
+        select_cpu_dfl: fn(&TaskStruct, i32, u64, &mut bool) -> i32,
+        kick_cpu: fn(i32, u64),
+        now: fn() -> u64,
+        smp_processor_id: fn() -> u32,
+        reenqueue_local: fn() -> u32,
+        /// The storage of a task in the map at this address, of so many bytes; flags last.
+        task_storage: fn(&TaskStruct, *const c_void, u64, u64) -> *mut c_void,
+        error: fn(*const c_char),
+    }
+}

@@ -1,0 +1,32 @@
+//! What the scheduler in C (`bpf/`) and its hosts in Rust share: each struct and constant once.
+//!
+//! C has its own definitions, in `bpf/interface.h`, and for the native build in `bpf/native/`. Each build
+//! of the scheduler compares them with those of this crate: the build script asks [`unit`] for a source
+//! that includes the scheduler and asserts the offset and type of every field, the types of every function
+//! in a table, every constant and every global variable. Where the two differ the build stops, and the
+//! compiler names the field. So a new number of a policy is one line in `struct hearth_policy`, one in
+//! [`Policy`] with what it is made of in `policy.rs`, and its documentation.
+
+mod compare;
+mod declare;
+mod interface;
+mod kernel;
+#[cfg(feature = "hosts")]
+mod policy;
+mod queues;
+#[cfg(feature = "hosts")]
+mod topology;
+
+pub use compare::{Build, errors, unit};
+pub use interface::{
+    ATTACHED, COMPLEX, CpuStats, Decision, FAIR, MAX_CPUS, NO_RANK, Policy, SOURCE_DIRECT, SOURCE_DOMAIN,
+    SOURCE_FOREIGN, SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Task, Topology, UNIX,
+};
+pub use kernel::{
+    CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART, ExitInfo,
+    InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_SWITCH_PARTIAL, Ops, STORAGE_CREATE, TASK_QUEUED,
+    TaskPointer, TaskStruct,
+};
+pub use queues::{cpu_of_queue, queue_of};
+#[cfg(feature = "hosts")]
+pub use topology::TooManyCpus;
