@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the observer counts, and shares with Rust: crates/hearth-linux/src/observe/layout.rs reads
+ * What the observer counts, and shares with Rust: crates/hearth-observe/src/layout.rs reads
  * these structs as words of 64 bits, in this order.
  *
  * Times are nanoseconds. A dispatch interval is the time from one switch to a task until the next

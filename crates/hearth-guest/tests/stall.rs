@@ -33,11 +33,17 @@ hearth stop
 await disabled
 section stalling
 start --stall
-tasks spin 13000 0,0,0,0,0,0,0,0,0,0,0,0 | grep nice=
-section stalling-state
-state
+tasks spin 13000 0,0,0,0,0,0,0,0,0,0,0,0 >/tmp/spinners &
+while state | grep -q enabled; do usleep 10000; done
+hearth start --pages none >/tmp/next 2>&1
+echo next=$?
+hearth stop >/dev/null
+wait
+grep nice= /tmp/spinners
 section stalling-log
 cat /tmp/log
+section next
+cat /tmp/next
 ";
 
 fn output() -> Option<&'static Output> {
@@ -85,10 +91,17 @@ fn it_starts_again_after_it_was_ended() {
 #[test]
 fn a_scheduler_that_forgets_tasks_is_ended_and_no_task_is_lost() {
     let Some(output) = output() else { return };
-    assert_eq!(line(output, "stalling-state"), "disabled");
     let log = output.section("stalling-log").unwrap().lines.join("\n");
     let told = log.contains("did not get to run") || log.contains("without running");
     assert!(log.contains("the kernel ended the scheduler:") && told, "{log}");
     assert!(!log.contains("Real-time tasks held CPUs"), "nobody else is to blame: {log}");
     assert_eq!(records(output, "stalling", "nice").len(), 12);
+}
+
+#[test]
+fn a_start_right_after_the_kernel_ended_a_scheduler_waits_for_the_process_that_held_it() {
+    let Some(output) = output() else { return };
+    let said = output.section("next").unwrap().lines.join("\n");
+    assert_eq!(first(output, "stalling", "next").text("next"), Some("0"), "{said}");
+    assert!(said.contains("Hearth schedules this machine"), "{said}");
 }

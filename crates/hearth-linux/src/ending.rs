@@ -1,7 +1,7 @@
 //! Why the kernel let go of the scheduler, in words, with what is needed to look into it.
 
-use crate::hogs::{self, Hog};
 use crate::{Error, Exit};
+use hearth_host::hogs::{self, Hog};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Write};
 use std::fs;

@@ -2,21 +2,14 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why the scheduler could not be loaded, or something of the kernel could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel has no sched_ext.
-    #[error(
-        "this kernel ({release}) cannot load a scheduler: {reason}; boot one of 6.12 or later built with \
-         CONFIG_SCHED_CLASS_EXT, or measure without one: hearth observe"
-    )]
-    NoSchedExt {
-        /// What `uname -r` prints.
-        release: String,
-        /// What it lacks.
-        reason: String,
-    },
+    /// Something of the machine.
+    #[error(transparent)]
+    Host(#[from] hearth_host::Error),
     /// Not enough privilege.
     #[error(
         "loading a scheduler needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON); run as root: sudo hearth …"
@@ -38,6 +31,19 @@ pub enum Error {
     Running {
         /// Which.
         pid: Option<u32>,
+    },
+    /// A daemon is ending, and takes longer than one waits.
+    #[error(
+        "Hearth{} has been ending for {:.1} s; `hearth status` tells when it has ended{}",
+        pid.map(|pid| format!(" (process {pid})")).unwrap_or_default(),
+        ending_for.as_secs_f64(),
+        pid.map(|pid| format!(", kill -9 {pid} ends it at once")).unwrap_or_default()
+    )]
+    Ending {
+        /// Which.
+        pid: Option<u32>,
+        /// Since it began to.
+        ending_for: Duration,
     },
     /// Somebody traces already.
     #[error("another `hearth explain` or `hearth trace` is under way; wait until it has ended")]
@@ -68,14 +74,6 @@ pub enum Error {
         /// The last of what libbpf and the verifier printed, after a line break.
         log: String,
     },
-    /// A cgroup that cannot be meant.
-    #[error("cgroup {name}: {problem}")]
-    Cgroup {
-        /// As it was given.
-        name: String,
-        /// What is wrong, and what to do.
-        problem: String,
-    },
     /// The address of the metrics.
     #[error("metrics cannot be served at {address}: {source}; choose another address with --metrics")]
     Listen {
@@ -84,22 +82,6 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
-    /// A file of the host.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Pages of more nodes than there may be.
-    #[error("pages cannot be followed: {0}; leave them with --pages none")]
-    Pages(#[from] hearth_policy::pages::PlannerError),
-    /// Nowhere to move pages to.
-    #[error(
-        "only one memory node has memory, so no page can be nearer to a CPU than it is; nothing was started"
-    )]
-    OneNode,
     /// The host's topology.
     #[error(transparent)]
     Topology(#[from] hearth_machine::host::HostError),
@@ -116,7 +98,7 @@ impl Error {
     }
 
     pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        let path = path.into();
-        move |source| Self::File { path, source }
+        let make = hearth_host::Error::file(path);
+        move |source| Self::Host(make(source))
     }
 }

@@ -4,9 +4,10 @@
 //! are found by looking again. Real-time, deadline and idle threads keep their class: they asked for
 //! what a fair scheduler does not give.
 
-use crate::journal::{Change, Journal};
-use crate::task::{BATCH, Class, EXT, OTHER, Thread};
-use crate::{Error, cgroup};
+use crate::Error;
+use hearth_host::cgroup;
+use hearth_host::journal::{Change, Journal};
+use hearth_host::task::{BATCH, Class, EXT, OTHER, Thread};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,10 +46,9 @@ impl Only {
         let changes: Vec<Change> = threads.iter().filter_map(|&tid| self.change(tid)).collect();
         let refused = lock(&self.journal).make(changes.clone())?;
         if let Some((change, error)) = refused.first() {
-            return Err(Error::Cgroup {
-                name: self.folder.display().to_string(),
-                problem: format!("{change} cannot be moved to SCHED_EXT: {error}"),
-            });
+            let problem = format!("{change} cannot be moved to SCHED_EXT: {error}");
+            let name = self.folder.display().to_string();
+            return Err(hearth_host::Error::Cgroup { name, problem }.into());
         }
         self.ours.extend(changes.iter().filter_map(|change| match change {
             Change::Class { thread, .. } => Some((thread.tid, thread.start)),

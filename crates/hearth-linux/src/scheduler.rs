@@ -2,10 +2,11 @@
 
 use crate::decisions::{Decision, Decisions};
 use crate::tasks::{self, Task};
-use crate::{Error, kernel, log, shape};
+use crate::{Error, log, shape};
 use bpf::HearthSkelBuilder;
 use bpf::types::rodata;
 use bytemuck::bytes_of;
+use hearth_host::kernel;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
 use hearth_seam::{self as seam, CpuStats};

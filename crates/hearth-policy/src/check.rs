@@ -8,6 +8,12 @@ use crate::{Credit, Policy};
 const MICROSECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
 
+// The kernel ends a scheduler that lets a task wait for 10 s. The scheduler keeps every wait below
+// half of that, whatever a policy says; a policy that stays below these bounds gets what it says.
+const LONGEST_QUANTUM: u64 = SECOND;
+const LARGEST_CREDIT: u64 = 2 * SECOND;
+const LARGEST_SUM: u64 = 4 * SECOND;
+
 impl Policy {
     /// Checks that the scheduler can follow the policy. [`Policy::parse`] has done so already; a
     /// policy that was put together in code has not been checked.
@@ -16,14 +22,29 @@ impl Policy {
     /// The first value that is out of bounds or contradicts another, with its TOML key.
     pub fn check(&self) -> Result<(), Fault> {
         name("name", &self.name)?;
-        within("quantum", self.quantum_ns, 100 * MICROSECOND, 10 * SECOND, Nanoseconds)?;
+        waits("quantum", self.quantum_ns, 100 * MICROSECOND, LONGEST_QUANTUM)?;
         within("decay", self.decay_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
-        within("credit.time", self.credit.time_ns, 0, 100 * SECOND, Nanoseconds)?;
-        within("credit.processor", self.credit.processor_ns, 0, 100 * SECOND, Nanoseconds)?;
-        within("credit.llc", self.credit.llc_ns, 0, 100 * SECOND, Nanoseconds)?;
-        within("credit.node", self.credit.node_ns, 0, 100 * SECOND, Nanoseconds)?;
+        self.check_credit()?;
         self.check_complex()?;
         self.check_attached()
+    }
+
+    fn check_credit(&self) -> Result<(), Fault> {
+        let Credit { time_ns, processor_ns, llc_ns, node_ns } = self.credit;
+        let credits = [("time", time_ns), ("processor", processor_ns), ("llc", llc_ns), ("node", node_ns)];
+        for (key, credit_ns) in credits {
+            waits(format!("credit.{key}"), credit_ns, 0, LARGEST_CREDIT)?;
+        }
+        let sum_ns = self.credit.sum_ns();
+        if sum_ns > LARGEST_SUM {
+            let what = format!("the credits are {} in all; {WHY}", Nanoseconds(sum_ns));
+            return Err(Fault::new(
+                "credit",
+                what,
+                format!("make them {} at most", Nanoseconds(LARGEST_SUM)),
+            ));
+        }
+        Ok(())
     }
 
     fn check_complex(&self) -> Result<(), Fault> {
@@ -50,4 +71,15 @@ impl Policy {
             }
         }
     }
+}
+
+/// Why what makes tasks wait is bounded.
+const WHY: &str = "tasks would wait until the kernel's watchdog ends the scheduler";
+
+/// Checks a number that makes tasks wait.
+fn waits(key: impl Into<String>, value_ns: u64, least_ns: u64, most_ns: u64) -> Result<(), Fault> {
+    within(key, value_ns, least_ns, most_ns, Nanoseconds).map_err(|fault| {
+        let what = if value_ns > most_ns { format!("{}; {WHY}", fault.what) } else { fault.what };
+        Fault { what, ..fault }
+    })
 }

@@ -49,6 +49,23 @@ fn values_out_of_bounds_are_refused() {
 }
 
 #[test]
+fn numbers_that_would_have_the_watchdog_end_the_scheduler_are_refused() {
+    insta::assert_snapshot!(errors_after(&[
+        ("fair", "quantum = \"3 ms\"", "quantum = \"10 s\""),
+        ("fair", "time = \"2 ms\"", "time = \"2001 ms\""),
+        ("light", "processor = \"120 ms\"", "processor = \"100 s\""),
+        ("light", "time = \"120 ms\"", "time = \"2 s\"\nnode = \"2 s\""),
+    ]));
+}
+
+#[test]
+fn the_longest_quantum_and_the_largest_credits_are_within_bounds() {
+    let second = 1_000_000_000;
+    let credit = Credit { time_ns: 2 * second, processor_ns: 2 * second, ..Credit::default() };
+    Policy { quantum_ns: second, credit, ..Policy::affinity(0, 0) }.check().expect("sensible");
+}
+
+#[test]
 fn contradictions_are_refused() {
     insta::assert_snapshot!(errors_after(&[
         ("complex", "fade = 2.0", ""),

@@ -2,23 +2,27 @@
 //!
 //! The kernel lets go of the scheduler when the process that holds it ends, however it ends.
 
+mod client;
 mod control;
 mod lock;
 mod metrics;
 mod parts;
 mod session;
+mod status;
 
-pub use control::{
-    Status, Tasks, Told, ask_decisions, ask_pages, ask_status, ask_tasks, ask_trace, ask_untrace,
-};
-pub use lock::{Held, holder};
+pub use client::{ask_decisions, ask_service, ask_status, ask_tasks, ask_trace, ask_untrace};
+pub use lock::{Held, Holder, PATIENCE, await_end, holder};
 pub use parts::Work;
 pub use session::{Off, Session};
+pub use status::{CpuStatus, Status, Tasks, Told};
 
 use crate::ending::Ending;
-use crate::journal::{self, Journal, Report};
-use crate::{Error, Scheduler};
+use crate::{Error, Exit, Scheduler};
+use control::Control;
+use hearth_host::journal::{self, Journal, Report};
+use metrics::Metrics;
 use parts::Parts;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -56,6 +60,8 @@ pub struct Job {
 /// What a daemon tells while it runs.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// An earlier daemon is ending, and is waited for.
+    Waits(&'a Holder),
     /// What an earlier daemon had left was undone.
     LeftUndone(&'a Report),
     /// The scheduler is on.
@@ -79,26 +85,32 @@ pub enum Ended {
 pub fn undo() -> Result<Report, Error> {
     let folder = run_folder();
     let path = state_folder().join(journal::NAME);
-    if !path.try_exists().map_err(Error::file(&path))? {
-        return match holder(&folder) {
-            Some(pid) => Err(Error::Running { pid: Some(pid) }),
-            None => Ok(Report::default()),
-        };
+    if !path.try_exists().map_err(Error::file(&path))? && holder(&folder).is_none() {
+        return Ok(Report::default());
     }
-    let _held = lock::hold(&folder)?;
-    journal::undo(&state_folder())
+    let _held = take_lock(&folder, |_| {})?;
+    Ok(journal::undo(&state_folder())?)
+}
+
+/// Takes the lock; waits for one that is ending, or that has not seen yet that it is.
+fn take_lock(folder: &Path, tell: impl FnMut(&Holder)) -> Result<Held, Error> {
+    lock::hold_after(folder, 2 * LOOK_INTERVAL, PATIENCE, tell)
+}
+
+/// Waits until nobody holds the lock, if who does is ending; else says who does.
+pub fn await_turn(tell: impl FnMut(&Holder)) -> Result<(), Error> {
+    take_lock(&run_folder(), tell).map(drop)
 }
 
 /// Holds the scheduler until `stop` becomes true, the time is up, or the kernel lets go of it.
 pub fn run(job: &Job, stop: &AtomicBool, mut tell: impl FnMut(Event<'_>)) -> Result<Ended, Error> {
-    let folder = run_folder();
     let state = state_folder();
-    let _held = lock::hold(&folder)?;
+    let mut held = take_lock(&run_folder(), |holder| tell(Event::Waits(holder)))?;
     let left = journal::undo(&state)?;
     if !left.is_empty() {
         tell(Event::LeftUndone(&left));
     }
-    let ended = hold(job, stop, &folder, &state, &mut tell);
+    let ended = hold(job, stop, &mut held, &mut tell);
     let undone = journal::undo(&state)?;
     if !undone.is_empty() {
         tell(Event::Undone(&undone));
@@ -109,38 +121,63 @@ pub fn run(job: &Job, stop: &AtomicBool, mut tell: impl FnMut(Event<'_>)) -> Res
 fn hold(
     job: &Job,
     stop: &AtomicBool,
-    folder: &Path,
-    state: &Path,
+    held: &mut Held,
     tell: &mut impl FnMut(Event<'_>),
 ) -> Result<Ended, Error> {
+    let state = state_folder();
     let until = job.duration.map(|duration| Instant::now() + duration);
     let is_over = || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let metrics = job.metrics.map(metrics::Metrics::listen).transpose()?;
-    let journal = Arc::new(Mutex::new(Journal::begin(state)?));
-    let work = &job.work;
-    let mut parts = Parts::start(work, &journal)?;
-    Ending::forget(state);
+    let metrics = job.metrics.map(Metrics::listen).transpose()?;
+    let journal = Arc::new(Mutex::new(Journal::begin(&state)?));
+    let mut parts = Parts::start(&job.work, &journal)?;
+    Ending::forget(&state);
     // Whoever reaches the socket finds the scheduler on.
-    let mut control = control::Control::listen(folder)?;
+    let control = Control::listen(&run_folder())?;
     // Outside of systemd there is nobody to be told.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    tell(Event::Started(&control::status(&parts, work)));
+    tell(Event::Started(&status::status(&parts, &job.work)));
+    let exit = serve(job, control, metrics.as_ref(), &mut parts, is_over, tell);
+    // What follows takes time, and nobody answers any more: who comes now shall know.
+    held.end()?;
+    Ok(exit?.map_or(Ended::Asked, |exit| Ended::LetGo(Box::new(Ending::look(exit, &state)))))
+}
+
+/// Answers until it is over; why, if the kernel let go of the scheduler.
+fn serve(
+    job: &Job,
+    mut control: Control,
+    metrics: Option<&Metrics>,
+    parts: &mut Parts,
+    is_over: impl Fn() -> bool,
+    tell: &mut impl FnMut(Event<'_>),
+) -> Result<Option<Exit>, Error> {
     let mut looked = Instant::now();
-    loop {
-        control.serve(LOOK_INTERVAL, metrics.as_ref(), &mut parts, |parts| control::status(parts, work));
+    while !is_over() {
+        await_client(&control, metrics);
+        control.answer(parts, |parts| status::status(parts, &job.work));
+        if let Some(endpoint) = metrics {
+            endpoint.answer(|| status::metrics(parts, &job.work));
+        }
         if let Some(exit) = parts.scheduler.as_ref().and_then(Scheduler::exit) {
             if !exit.wants_restart() {
-                return Ok(Ended::LetGo(Box::new(Ending::look(exit, state))));
+                return Ok(Some(exit));
             }
             tell(Event::Again(&exit.message));
-            parts.load(work)?;
-        }
-        if is_over() {
-            return Ok(Ended::Asked);
+            parts.load(&job.work)?;
         }
         if let Some(only) = parts.only.as_mut().filter(|_| looked.elapsed() >= JOIN_INTERVAL) {
             only.look()?;
             looked = Instant::now();
         }
     }
+    Ok(None)
+}
+
+/// Waits until a client comes, a signal does, or it is time to look again.
+fn await_client(control: &Control, metrics: Option<&Metrics>) {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_INTERVAL.subsec_nanos()) };
+    let mut ready = vec![PollFd::new(control, PollFlags::IN)];
+    ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
+    // Whoever is ready is found when they are asked.
+    let _ = poll(&mut ready, Some(&timeout));
 }

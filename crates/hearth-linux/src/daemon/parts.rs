@@ -1,15 +1,15 @@
-//! What a daemon holds: the scheduler, the thread that moves pages, or both.
+//! What a daemon holds: the scheduler, services beside it, or both.
 
-use crate::journal::{Change, Journal};
 use crate::only::Only;
-use crate::pages::{self, Follower, Nodes};
 use crate::{Error, Options, Scheduler};
+use hearth_host::journal::Journal;
+use hearth_host::service::{Running, Service, Setting};
 use hearth_machine::host;
 use hearth_policy::Policy;
-use hearth_policy::pages::PagePolicy;
 use procfs::process::{MMPermissions, MMapPath};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// What is to be in force.
@@ -17,21 +17,20 @@ use std::time::Instant;
 pub struct Work {
     /// The scheduler's policy; nothing if the kernel's own scheduler is to stay.
     pub policy: Option<Policy>,
-    /// When pages move; nothing if they are left alone.
-    pub pages: Option<PagePolicy>,
+    /// What is to work beside the scheduler, or without one.
+    pub services: Vec<Box<dyn Service>>,
     /// The folder of the cgroup whose tasks alone are to be Hearth's.
     pub only: Option<PathBuf>,
-    /// Only pages of processes that this one has started, and of theirs, are to move.
-    pub pages_of_children: bool,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
 }
 
-/// What a daemon holds: a scheduler or a follower at least.
+/// What a daemon holds: a scheduler or a service at least.
 pub(super) struct Parts {
     pub(super) scheduler: Option<Scheduler>,
     pub(super) only: Option<Only>,
-    pub(super) follower: Option<Follower>,
+    /// By name.
+    pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
     pub(super) since: Instant,
 }
 
@@ -39,12 +38,20 @@ impl Parts {
     /// Has all of it in force; what is changed on the host goes to the journal, and stays changed after
     /// an error.
     pub(super) fn start(work: &Work, journal: &Arc<Mutex<Journal>>) -> Result<Self, Error> {
-        let mut parts = Self { scheduler: None, only: None, follower: None, since: Instant::now() };
+        let mut parts =
+            Self { scheduler: None, only: None, services: BTreeMap::new(), since: Instant::now() };
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
             parts.only = Some(Only::begin(cgroup, Arc::clone(journal))?);
         }
-        parts.follow(work, journal)?;
+        let setting = Setting {
+            journal: Arc::clone(journal),
+            only: work.only.clone(),
+            has_scheduler: parts.scheduler.is_some(),
+        };
+        for service in &work.services {
+            parts.services.extend(service.start(&setting)?.map(|running| (service.name(), running)));
+        }
         Ok(parts)
     }
 
@@ -58,30 +65,6 @@ impl Parts {
         self.scheduler = Some(Scheduler::start(policy, &host, options)?);
         give_memory_back();
         self.since = Instant::now();
-        Ok(())
-    }
-
-    /// Has pages follow their processes. Without a scheduler of Hearth's, NUMA balancing would do the
-    /// same beside it, so that is switched off.
-    fn follow(&mut self, work: &Work, journal: &Arc<Mutex<Journal>>) -> Result<(), Error> {
-        let Some(policy) = &work.pages else { return Ok(()) };
-        if !Nodes::read(Path::new("/"))?.differ() {
-            return if self.scheduler.is_some() { Ok(()) } else { Err(Error::OneNode) };
-        }
-        if self.scheduler.is_none() && policy.moves_pages() {
-            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, error)) =
-                journal.make(Change::numa_balancing_off().into_iter().collect())?.first()
-            {
-                return Err(Error::file("/proc/sys/kernel/numa_balancing")((*error).into()));
-            }
-        }
-        let options = pages::Options {
-            policy: policy.clone(),
-            only: work.only.clone(),
-            of_children: work.pages_of_children,
-        };
-        self.follower = Some(Follower::start(options, Arc::clone(journal))?);
         Ok(())
     }
 }

@@ -1,11 +1,12 @@
 //! Hearth switched on and off by one process, as a trial does.
 
 use super::parts::{Parts, Work};
-use super::{lock, run_folder, state_folder};
+use super::{Held, run_folder, state_folder, take_lock};
 use crate::Error;
 use crate::ending::Ending;
-use crate::journal::{self, Journal, Report};
-use crate::pages::{Follower, PagesStatus};
+use hearth_host::journal::{self, Journal, Report};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -14,14 +15,14 @@ pub struct Session {
     work: Work,
     state: PathBuf,
     on: Option<Parts>,
-    _held: lock::Held,
+    _held: Held,
 }
 
 /// What is to be known when Hearth has been switched off.
 #[derive(Debug, Default)]
 pub struct Off {
-    /// What pages did since it was switched on; nothing if none were to follow their processes.
-    pub pages: Option<PagesStatus>,
+    /// What each service did since it was switched on, by its name.
+    pub services: BTreeMap<&'static str, Value>,
     /// What was changed on the host meanwhile, and is as before.
     pub undone: Report,
 }
@@ -29,7 +30,7 @@ pub struct Off {
 impl Session {
     /// Takes the lock, and undoes what an earlier daemon has left.
     pub fn begin(work: Work) -> Result<Self, Error> {
-        let held = lock::hold(&run_folder())?;
+        let held = take_lock(&run_folder(), |_| {})?;
         let state = state_folder();
         journal::undo(&state)?;
         Ok(Self { work, state, on: None, _held: held })
@@ -55,14 +56,15 @@ impl Session {
     /// Gives the machine back to the kernel's own scheduler, with NUMA balancing as it was.
     pub fn off(&mut self) -> Result<Off, Error> {
         let Some(mut parts) = self.on.take() else { return Ok(Off::default()) };
-        let pages = parts.follower.take().map(Follower::finish);
+        let services = std::mem::take(&mut parts.services);
+        let services = services.into_iter().map(|(name, service)| (name, service.finish())).collect();
         let undone = journal::undo(&self.state)?;
-        Ok(Off { pages, undone })
+        Ok(Off { services, undone })
     }
 
-    /// Whether pages follow their processes now.
-    pub fn has_pages_follow(&self) -> bool {
-        self.on.as_ref().is_some_and(|parts| parts.follower.is_some())
+    /// Whether a service is at work now.
+    pub fn has_at_work(&self, service: &str) -> bool {
+        self.on.as_ref().is_some_and(|parts| parts.services.contains_key(service))
     }
 
     /// Why the kernel let go of the scheduler, if it did.

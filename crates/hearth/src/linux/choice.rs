@@ -5,8 +5,10 @@ use crate::failure::Failure;
 use crate::names;
 use anyhow::anyhow;
 use clap::Args;
-use hearth_linux::cgroup;
+use hearth_host::cgroup;
+use hearth_host::service::Service;
 use hearth_linux::daemon::Work;
+use hearth_migration::FollowPages;
 
 /// The page policy if none is named.
 const PAGES: &str = "linux";
@@ -35,19 +37,30 @@ pub struct Choice {
 impl Choice {
     /// Reads and checks all that is named.
     pub fn work(&self) -> Result<Work, Failure> {
+        self.work_with(false)
+    }
+
+    /// The same, but only pages of processes that this one has started, and of theirs, are to move.
+    pub fn work_with_pages_of_children(&self) -> Result<Work, Failure> {
+        self.work_with(true)
+    }
+
+    fn work_with(&self, of_children: bool) -> Result<Work, Failure> {
         let policy = names::policy(&self.policy)?;
         let policy = (!self.pages_only).then_some(policy);
         let pages = match self.pages.as_deref().unwrap_or(PAGES) {
             NO_PAGES => None,
             name => Some(names::live_page_policy(name)?),
         };
-        if policy.is_none() && pages.is_none() {
+        let follow = |policy| Box::new(FollowPages { policy, of_children }) as Box<dyn Service>;
+        let services: Vec<_> = pages.map(follow).into_iter().collect();
+        if policy.is_none() && services.is_empty() {
             return Err(Failure::Input(anyhow!(
                 "--pages-only with --pages none would do nothing; leave one of them out"
             )));
         }
         let only = self.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
-        Ok(Work { policy, pages, only, ..Work::default() })
+        Ok(Work { policy, services, only, stalls: false })
     }
 
     /// Whether it says that pages are to move.

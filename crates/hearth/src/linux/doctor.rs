@@ -5,7 +5,7 @@ use crate::output;
 use anyhow::anyhow;
 use clap::Args;
 use clap::builder::styling::{AnsiColor, Style};
-use hearth_linux::doctor::{self, Finding, Level, Report, Verdict};
+use hearth_doctor::{Finding, Level, Report, Verdict};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.root.is_dir() {
         return Err(Failure::Input(anyhow!("{} is no folder", arguments.root.display())));
     }
-    let report = doctor::look(&arguments.root);
+    let report = hearth_doctor::look(&arguments.root);
     if arguments.json {
         output::print_json(&report)?;
     } else {

@@ -7,7 +7,7 @@ use crate::table::{number, table};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_linux::daemon::{self, Status};
-use hearth_linux::pages::{self, Backend, Moment, NodeId, PagesStatus, ProcessPages, Tally};
+use hearth_migration::{Backend, Moment, NAME, NodeId, PagesStatus, ProcessPages, Tally};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let folder = daemon::run_folder();
     let status = daemon::ask_status(&folder).map_err(failure)?;
     let hint = hint(status.as_ref());
-    let pages = status.and_then(|status| status.pages);
+    let pages = status.as_ref().and_then(of);
     let Some(pid) = arguments.pid else {
         return match (arguments.json, &pages) {
             (true, _) => output::print_json(&json!({ "hearth": pages, "hint": hint })),
@@ -49,13 +49,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let may_ask = rustix::process::geteuid().is_root();
     let followed = match pages {
-        Some(_) if may_ask => daemon::ask_pages(&folder, pid).map_err(failure)?,
+        Some(_) if may_ask => daemon::ask_service(&folder, NAME, pid).map_err(failure)?,
         _ => None,
     };
     let is_followed = followed.is_some();
     let hint = hint.or_else(|| (!is_followed).then(|| unknown(may_ask).to_owned()));
     // What the kernel says now is newer than what the daemon saw last.
-    let mut process = pages::look(pid).map_err(failure)?;
+    let mut process = hearth_migration::look(pid).map_err(failure)?;
     if let Some(followed) = followed {
         process = ProcessPages { movable: process.movable, stays: process.stays, ..followed };
     }
@@ -68,11 +68,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
     output::print(&text(&process, is_followed, hint.as_deref()))
 }
 
+/// What a daemon tells of pages that follow their processes, if they do.
+pub fn of(status: &Status) -> Option<PagesStatus> {
+    status.service(NAME)
+}
+
 /// What is to be known where no pages follow.
 fn hint(status: Option<&Status>) -> Option<String> {
     match status {
         None => Some("Hearth does not run, so no page follows: this is what the kernel tells\n".into()),
-        Some(status) if status.pages.is_none() => Some(
+        Some(status) if of(status).is_none() => Some(
             "This Hearth moves no pages: it was started with --pages none, or only one node has memory\n"
                 .into(),
         ),
@@ -185,7 +190,7 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth_linux::pages::{Reason, Stays};
+    use hearth_migration::{Reason, Stays};
 
     #[test]
     fn a_process_is_shown_with_its_memory_moves_and_history() {

@@ -1,12 +1,12 @@
 //! `hearth start`: the scheduler on this machine.
 
 use super::choice::Choice;
-use super::undo;
+use super::{pages, undo};
 use crate::failure::{Failure, Outcome};
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use hearth_linux::daemon::{self, Ended, Event, Job, Status, Work};
+use hearth_linux::daemon::{self, Ended, Event, Holder, Job, Status, Work};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -63,6 +63,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn tell(event: Event<'_>) {
     match event {
+        Event::Waits(holder) => waits(holder),
         Event::Started(status) => anstream::eprintln!("{}", on(status)),
         Event::Again(why) => anstream::eprintln!("loading the scheduler again: {why}"),
         Event::LeftUndone(report) => {
@@ -72,10 +73,22 @@ fn tell(event: Event<'_>) {
     }
 }
 
+fn waits(holder: &Holder) {
+    anstream::eprintln!("{}; waiting until it has ended", ending(holder));
+}
+
+/// Who is ending, and for how long.
+pub fn ending(holder: &Holder) -> String {
+    let pid = holder.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+    let time = holder.ending_for.unwrap_or_default().as_secs_f64();
+    format!("Hearth{pid} has been ending for {time:.1} s")
+}
+
 fn on(status: &Status) -> String {
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
-    let pages = status.pages.as_ref().map(|pages| format!(", pages {}", pages.policy)).unwrap_or_default();
-    let notes = status.pages.iter().flat_map(|pages| &pages.notes).map(|note| format!("\npages: {note}"));
+    let follows = pages::of(status);
+    let pages = follows.as_ref().map(|pages| format!(", pages {}", pages.policy)).unwrap_or_default();
+    let notes = follows.iter().flat_map(|pages| &pages.notes).map(|note| format!("\npages: {note}"));
     let notes: String = notes.collect();
     match &status.policy {
         Some(policy) => {
@@ -88,13 +101,11 @@ fn on(status: &Status) -> String {
 /// Leaves a process behind that holds the scheduler, and returns when it does.
 fn detach(arguments: impl Iterator<Item = OsString>) -> Result<Status, Failure> {
     let folder = daemon::run_folder();
-    if let Some(pid) = daemon::holder(&folder) {
-        return Err(failure(hearth_linux::Error::Running { pid: Some(pid) }));
-    }
+    daemon::await_turn(waits).map_err(failure)?;
     let log = folder.join("log");
     let file = fs::create_dir_all(&folder)
         .and_then(|()| File::create(&log))
-        .map_err(|source| failure(hearth_linux::Error::File { path: log.clone(), source }))?;
+        .map_err(|source| failure(hearth_host::Error::file(&log)(source)))?;
     let mut child = std::env::current_exe()
         .and_then(|command| {
             Command::new(command)
@@ -127,20 +138,22 @@ pub fn leave_on(choice: &Choice) -> Outcome {
 }
 
 /// The exit code for what went wrong with the kernel.
-pub fn failure(error: hearth_linux::Error) -> Failure {
+pub fn failure(error: impl Into<hearth_linux::Error>) -> Failure {
+    use hearth_host::Error as Host;
     use hearth_linux::Error;
+    let error = error.into();
     // An error's text has its source's already.
     let said = anyhow!("{error}");
     match error {
-        Error::NoSchedExt { .. } | Error::TooManyCpus { .. } | Error::OneNode | Error::Pages(_) => {
+        Error::Host(Host::NoSchedExt { .. } | Host::Impossible(_)) | Error::TooManyCpus { .. } => {
             Failure::Code(4, said)
         }
-        Error::Cgroup { .. } => Failure::Input(said),
-        Error::File { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+        Error::Host(Host::Cgroup { .. }) => Failure::Input(said),
+        Error::Host(Host::File { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
         }
         Error::NoPrivilege => Failure::Code(5, said),
-        Error::Running { .. } | Error::Busy { .. } => Failure::Code(6, said),
+        Error::Running { .. } | Error::Ending { .. } | Error::Busy { .. } => Failure::Code(6, said),
         _ => Failure::Failed(said),
     }
 }

@@ -1,12 +1,13 @@
 //! `hearth status`: who schedules this machine.
 
 use super::pages;
-use super::start::failure;
+use super::start::{ending, failure};
 use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
+use hearth_host::kernel;
+use hearth_linux::daemon;
 use hearth_linux::ending::Ending;
-use hearth_linux::{daemon, kernel};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -19,14 +20,16 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let status = daemon::ask_status(&daemon::run_folder()).map_err(failure)?;
-    let ending = Ending::last(&daemon::state_folder()).filter(|_| status.is_none());
+    let ends = daemon::holder(&daemon::run_folder()).filter(|holder| holder.ending_for.is_some());
+    let last = Ending::last(&daemon::state_folder()).filter(|_| status.is_none());
     if arguments.json {
         return output::print_json(&json!({
             "kernel": kernel::release(),
             "sched_ext": kernel::sched_ext_state(),
             "scheduler": kernel::loaded_scheduler(),
             "hearth": status,
-            "last_ending": ending,
+            "ending": ends,
+            "last_ending": last,
         }));
     }
     let Some(status) = status else {
@@ -35,12 +38,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
             (Some(_), None) => "the kernel's own scheduler".to_owned(),
             (None, _) => "the kernel's own scheduler; this kernel cannot load another".to_owned(),
         };
-        let ending = ending.map(|ending| ended(&ending)).unwrap_or_default();
-        return output::print(&format!("Hearth does not run: this machine has {loaded}\n{ending}"));
+        let state = ends.map_or("Hearth does not run".to_owned(), |holder| ending(&holder));
+        let last = last.map(|last| ended(&last)).unwrap_or_default();
+        return output::print(&format!("{state}: this machine has {loaded}\n{last}"));
     };
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
     let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
-    let pages = status.pages.as_ref().map(pages::summary).unwrap_or_default();
+    let pages = pages::of(&status).as_ref().map(pages::summary).unwrap_or_default();
     let Some(policy) = &status.policy else {
         return output::print(&format!(
             "Hearth has moved pages of {what} for {up} (process {}); the kernel's own scheduler schedules\n{pages}",

@@ -1,48 +1,52 @@
 //! `hearth stop`: the kernel's own scheduler again.
 
-use super::start::failure;
+use super::start::{ending, failure};
 use super::undo;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
 use clap::Args;
 use hearth_linux::daemon;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use std::time::{Duration, Instant};
-
-/// How long the daemon may take to end.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Args)]
 pub struct Arguments {}
 
 pub fn run(_arguments: &Arguments) -> Outcome {
     let folder = daemon::run_folder();
-    let Some(pid) = daemon::holder(&folder) else {
+    let Some(holder) = daemon::holder(&folder) else {
         let report = daemon::undo().map_err(failure)?;
         output::print(&format!("Hearth does not run\n{}", undo::text(&report)))?;
         return undo::outcome(&report);
     };
-    let process = Pid::from_raw(pid as i32)
-        .ok_or(rustix::io::Errno::SRCH)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()))
-        .and_then(|process| pidfd_send_signal(process, Signal::TERM));
-    if let Err(error) = process {
-        return Err(match error {
-            rustix::io::Errno::PERM => {
-                Failure::Code(5, anyhow!("process {pid} is not yours to end; run as root: sudo hearth stop"))
-            }
-            error => Failure::failed(anyhow!("cannot end process {pid}: {error}")),
-        });
+    if holder.ending_for.is_some() {
+        anstream::eprintln!("{}; waiting until it has ended", ending(&holder));
+    } else {
+        end(holder.pid)?;
     }
-    let begin = Instant::now();
-    while daemon::holder(&folder).is_some() {
-        if begin.elapsed() > PATIENCE {
-            return Err(Failure::failed(anyhow!(
-                "process {pid} does not end; kill -9 {pid} gives the CPUs back to the kernel's own scheduler"
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(10));
+    if let Some(holder) = daemon::await_end(&folder, daemon::PATIENCE) {
+        let pid = holder.pid.map(|pid| pid.to_string()).unwrap_or_default();
+        return Err(Failure::failed(anyhow!(
+            "process {pid} does not end; kill -9 {pid} gives the CPUs back to the kernel's own scheduler"
+        )));
     }
     output::print("The kernel's own scheduler runs again\n")
+}
+
+/// Asks the daemon to end.
+fn end(pid: Option<u32>) -> Outcome {
+    let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| Failure::failed(anyhow!("Hearth is starting; try again in a moment")))?;
+    let asked =
+        pidfd_open(pid, PidfdFlags::empty()).and_then(|process| pidfd_send_signal(process, Signal::TERM));
+    let pid = pid.as_raw_nonzero();
+    match asked {
+        // It has ended by itself.
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(Errno::PERM) => {
+            Err(Failure::Code(5, anyhow!("process {pid} is not yours to end; run as root: sudo hearth stop")))
+        }
+        Err(error) => Err(Failure::failed(anyhow!("cannot end process {pid}: {error}"))),
+    }
 }

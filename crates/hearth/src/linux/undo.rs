@@ -5,8 +5,9 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_host::Outcome as Undone;
+use hearth_host::journal::Report;
 use hearth_linux::daemon;
-use hearth_linux::journal::{Outcome as Undone, Report};
 
 /// Changes beyond so many are counted, not listed.
 const LISTED: usize = 20;

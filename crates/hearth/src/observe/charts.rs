@@ -1,8 +1,8 @@
 //! The page's charts: HTML bars, and SVG that is stretched to the room there is.
 
 use super::format::{range, significant};
-use hearth_linux::observe::estimate::Estimate;
-use hearth_linux::observe::report::{ProgramReport, Stretches, Transient};
+use hearth_observe::estimate::Estimate;
+use hearth_observe::report::{ProgramReport, Stretches, Transient};
 use hearth_page::plot::{Axis, SIDE, color, legend};
 use maud::{Markup, html};
 

@@ -1,7 +1,7 @@
 //! Numbers as text, the same in tables and on the page.
 
-use hearth_linux::observe::estimate::Estimate;
-use hearth_linux::observe::report::Ceiling;
+use hearth_observe::estimate::Estimate;
+use hearth_observe::report::Ceiling;
 
 pub use hearth_page::format::{count, significant};
 

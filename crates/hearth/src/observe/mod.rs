@@ -8,7 +8,7 @@ mod text;
 use crate::failure::{Failure, Outcome};
 use crate::{interrupt, output};
 use clap::Args;
-use hearth_linux::observe::{self, ObserveError, Options, Report, Target};
+use hearth_observe::{ObserveError, Options, Report, Target};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long)]
     tasks: bool,
     /// What reading counters may take of each CPU's time, in percent: more for short runs
-    #[arg(long, value_name = "PERCENT", default_value_t = observe::COUNTERS_PERCENT, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = hearth_observe::COUNTERS_PERCENT, value_parser = percent)]
     counters_percent: f64,
     /// Show programs with little CPU time, too
     #[arg(short, long)]
@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         each_task: arguments.tasks,
         counters_percent: arguments.counters_percent,
     };
-    let observed = observe::observe(&options, stop).map_err(refusal)?;
+    let observed = hearth_observe::observe(&options, stop).map_err(refusal)?;
     let report = Report::new(&options, &observed);
     if let Some(path) = &arguments.report {
         output::write_file(path, page::page(&report, arguments.verbose).as_bytes())?;

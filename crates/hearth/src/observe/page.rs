@@ -3,8 +3,8 @@
 use super::charts;
 use super::format::{ceiling, count, range, significant};
 use super::text::shown;
-use hearth_linux::observe::Report;
-use hearth_linux::observe::report::{ProgramReport, Reload};
+use hearth_observe::Report;
+use hearth_observe::report::{ProgramReport, Reload};
 use hearth_page::Page;
 use maud::{Markup, html};
 

@@ -2,9 +2,9 @@
 
 use super::format::{ceiling, range, significant};
 use crate::table::{number, table};
-use hearth_linux::observe::Report;
-use hearth_linux::observe::estimate::{Baseline, Estimate};
-use hearth_linux::observe::report::{Counted, ProgramReport, SMALL_SHARE};
+use hearth_observe::Report;
+use hearth_observe::estimate::{Baseline, Estimate};
+use hearth_observe::report::{Counted, ProgramReport, SMALL_SHARE};
 use std::fmt::Write;
 
 /// Everything, for people.

@@ -9,9 +9,10 @@ use crate::output;
 use anyhow::anyhow;
 use clap::Args;
 use draw::Screen;
+use hearth_host::kernel;
+use hearth_host::threads::{self, Sample};
+use hearth_linux::Error;
 use hearth_linux::daemon::{self, Status};
-use hearth_linux::threads::{self, Sample};
-use hearth_linux::{Error, kernel};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -146,7 +147,11 @@ impl Watch {
 /// The daemon's status. Without the right to ask, `top` shows what `/proc` tells.
 fn ask() -> Result<Option<Status>, Failure> {
     match daemon::ask_status(&daemon::run_folder()) {
-        Err(Error::File { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => Ok(None),
+        Err(Error::Host(hearth_host::Error::File { source, .. }))
+            if source.kind() == std::io::ErrorKind::PermissionDenied =>
+        {
+            Ok(None)
+        }
         result => result.map_err(start::failure),
     }
 }

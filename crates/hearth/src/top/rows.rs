@@ -1,7 +1,7 @@
 //! Two looks at the machine, and what happened in between.
 
+use hearth_host::threads::{Sample, ThreadState};
 use hearth_linux::daemon::Status;
-use hearth_linux::threads::{Sample, ThreadState};
 use hearth_linux::{CpuStats, Task};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

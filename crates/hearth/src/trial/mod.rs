@@ -13,8 +13,8 @@ use crate::linux::{start, undo};
 use crate::{interrupt, output};
 use anyhow::anyhow;
 use clap::Args;
-use hearth_linux::daemon::{Session, Work};
-use hearth_linux::pages::{Nodes, PagesStatus};
+use hearth_linux::daemon::Session;
+use hearth_migration::{NAME, Nodes, PagesStatus};
 use measure::{Lack, Subject};
 use order::Side;
 use pages::{Moved, Pages, Round};
@@ -87,7 +87,7 @@ struct Trial {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let choice = choice(arguments)?;
-    let work = Work { pages_of_children: true, ..choice.work()? };
+    let work = choice.work_with_pages_of_children()?;
     let subject = match &arguments.metric {
         Some(metric) => {
             Subject::Service { metric: metric.clone(), window: arguments.window, settle: arguments.settle }
@@ -214,14 +214,14 @@ fn under_hearth(
 ) -> Result<(f64, Option<PagesStatus>), Lack> {
     session.on().map_err(start::failure)?;
     let value = one(subject, session, stop)?;
-    Ok((value, if session.has_pages_follow() { off(session)? } else { None }))
+    Ok((value, if session.has_at_work(NAME) { off(session)? } else { None }))
 }
 
 /// The machine as it was before, or an error that says what is not.
 fn off(session: &mut Session) -> Result<Option<PagesStatus>, Failure> {
     let off = session.off().map_err(start::failure)?;
     undo::outcome(&off.undone)?;
-    Ok(off.pages)
+    Ok(off.services.get(NAME).and_then(PagesStatus::read))
 }
 
 fn one(subject: &Subject, session: &Session, stop: &AtomicBool) -> Result<f64, Lack> {

@@ -2,7 +2,7 @@
 
 use super::statistics::Pair;
 use crate::linux::pages::{moved, percent};
-use hearth_linux::pages::{Backend, PagesStatus, Tally};
+use hearth_migration::{Backend, PagesStatus, Tally};
 use serde::Serialize;
 
 /// A round: both measurements, and what pages did in Hearth's.

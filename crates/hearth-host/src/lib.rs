@@ -1,0 +1,19 @@
+//! The machine that Hearth runs on, as an administrator sees it: what its kernel can do, its threads
+//! and control groups, and the [`journal`] of what Hearth changes there.
+//!
+//! Nothing here schedules. [`service`] is the seam between a daemon and what works beside its
+//! scheduler.
+
+pub mod cgroup;
+pub mod damon;
+mod error;
+pub mod hogs;
+pub mod journal;
+pub mod kernel;
+mod outcome;
+pub mod service;
+pub mod task;
+pub mod threads;
+
+pub use error::Error;
+pub use outcome::Outcome;

@@ -1,0 +1,70 @@
+//! The client's end of the daemon's socket.
+
+use super::status::{Refusal, Status, Tasks, Told};
+use crate::Error;
+use serde::de::DeserializeOwned;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+/// Asks the daemon for its status; `None` if there is none.
+pub fn ask_status(folder: &Path) -> Result<Option<Status>, Error> {
+    ask(folder, "status")
+}
+
+/// Asks the daemon what the scheduler remembers of threads; `None` if there is none.
+pub fn ask_tasks(folder: &Path, tids: &[i32]) -> Result<Option<Tasks>, Error> {
+    let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
+    ask(folder, &format!("task {}", tids.join(" ")))
+}
+
+/// Has the daemon tell decisions from now on: about a process or thread, or all.
+pub fn ask_trace(folder: &Path, pid: Option<i32>) -> Result<Option<Told>, Error> {
+    ask(folder, &format!("trace {}", pid.unwrap_or(0)))
+}
+
+/// Asks the daemon for the decisions since the last time.
+pub fn ask_decisions(folder: &Path) -> Result<Option<Told>, Error> {
+    ask(folder, "decisions")
+}
+
+/// Asks what one of the daemon's services knows of a process; `None` if there is no daemon, no such
+/// service, or it knows nothing.
+pub fn ask_service<T: DeserializeOwned>(folder: &Path, service: &str, pid: i32) -> Result<Option<T>, Error> {
+    Ok(ask::<Option<T>>(folder, &format!("{service} {pid}"))?.flatten())
+}
+
+/// Has the daemon tell no more decisions; returns the last ones.
+pub fn ask_untrace(folder: &Path) -> Result<Option<Told>, Error> {
+    ask(folder, "untrace")
+}
+
+fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, Error> {
+    let path = folder.join("socket");
+    let mut stream = match UnixStream::connect(&path) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::file(&path)(error)),
+    };
+    let mut text = String::new();
+    let asked = stream
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .and_then(|()| writeln!(stream, "{request}"))
+        .and_then(|()| stream.shutdown(Shutdown::Write))
+        .and_then(|()| stream.read_to_string(&mut text));
+    match asked {
+        // It ends in this moment.
+        Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
+            return Ok(None);
+        }
+        asked => asked.map_err(Error::file(&path))?,
+    };
+    if let Ok(Refusal { error }) = serde_json::from_str(&text) {
+        return Err(Error::file(&path)(io::Error::other(error)));
+    }
+    serde_json::from_str(&text).map(Some).map_err(|error| Error::file(&path)(io::Error::other(error)))
+}

@@ -1,0 +1,185 @@
+//! What the daemon tells: of itself, of decisions, of tasks.
+
+use super::parts::{Parts, Work};
+use crate::{CpuStats, Decision, Scheduler, Task};
+use hearth_host::service::{Metric, Number};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the daemon tells of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The version of this structure.
+    pub schema: u32,
+    /// Hearth's version.
+    pub version: String,
+    /// The daemon.
+    pub pid: u32,
+    /// The policy's name; nothing if the kernel's own scheduler schedules.
+    pub policy: Option<String>,
+    /// The cgroup whose tasks alone are Hearth's.
+    pub only: Option<PathBuf>,
+    /// Seconds since the scheduler was loaded.
+    pub up_s: f64,
+    /// Each online CPU and what its dispatches led to.
+    pub cpus: Vec<CpuStatus>,
+    /// What each service that works beside the scheduler tells, by its name.
+    #[serde(flatten)]
+    pub services: BTreeMap<String, Value>,
+}
+
+/// One CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuStatus {
+    /// Its number.
+    pub cpu: usize,
+    /// Counts since the scheduler was loaded.
+    #[serde(flatten)]
+    pub stats: CpuStats,
+}
+
+impl Status {
+    /// What a service tells, if it is at work.
+    pub fn service<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        T::deserialize(self.services.get(name)?).ok()
+    }
+}
+
+pub(super) fn status(parts: &Parts, work: &Work) -> Status {
+    let stats = parts.scheduler.as_ref().map(Scheduler::stats).unwrap_or_default();
+    Status {
+        schema: 1,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        policy: work.policy.as_ref().map(|policy| policy.name.clone()),
+        only: work.only.clone(),
+        up_s: parts.since.elapsed().as_secs_f64(),
+        cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
+        services: parts
+            .services
+            .iter()
+            .map(|(name, service)| ((*name).to_owned(), service.status()))
+            .collect(),
+    }
+}
+
+/// Decisions that were told, and what was lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// By time.
+    pub decisions: Vec<Decision>,
+    /// Decisions that found no room, since the scheduler was loaded.
+    pub lost: u64,
+}
+
+impl From<(Vec<Decision>, u64)> for Told {
+    fn from((decisions, lost): (Vec<Decision>, u64)) -> Self {
+        Self { decisions, lost }
+    }
+}
+
+/// What the scheduler remembers of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tasks {
+    /// Those of the threads asked for that are Hearth's.
+    pub tasks: Vec<Task>,
+}
+
+/// The same for Prometheus. Sums over all CPUs: a label for each would make thousands of series of a
+/// large machine.
+pub(super) fn metrics(parts: &Parts, work: &Work) -> Vec<Metric> {
+    let mut metrics = scheduler_metrics(&status(parts, work));
+    metrics.extend(parts.services.values().flat_map(|service| service.metrics()));
+    metrics
+}
+
+fn scheduler_metrics(status: &Status) -> Vec<Metric> {
+    let sum = |field: fn(&CpuStats) -> u64| status.cpus.iter().map(|cpu| field(&cpu.stats)).sum::<u64>();
+    let policy = status.policy.clone().unwrap_or_else(|| "none".into());
+    let info = vec![("version", status.version.clone()), ("policy", policy)];
+    vec![
+        Metric {
+            values: vec![(info, Number::Whole(1))],
+            ..Metric::gauge("build_info", "Always 1: the version, and the policy in force", 1)
+        },
+        Metric::counters(
+            "dispatches",
+            "Looks of a CPU for its next task, by where that came from",
+            "source",
+            [
+                ("kept", sum(|cpu| cpu.kept)),
+                ("own_queue", sum(|cpu| cpu.own)),
+                ("cache_domain", sum(|cpu| cpu.domain)),
+                ("other_domain", sum(|cpu| cpu.foreign)),
+                ("none", sum(|cpu| cpu.idle)),
+                ("late", sum(|cpu| cpu.late)),
+            ],
+        ),
+        Metric::counter(
+            "idle_placements",
+            "Tasks that woke up and were placed on an idle CPU",
+            sum(|cpu| cpu.direct),
+        ),
+        Metric::counter("preemptions", "Tasks that woke up and preempted another", sum(|cpu| cpu.preempted)),
+        Metric {
+            is_counter: false,
+            ..Metric::seconds("uptime", "Time since Hearth began, or loaded the scheduler again", status.up_s)
+        },
+        Metric::gauge("cpus", "CPUs that are scheduled", status.cpus.len() as u64),
+    ]
+}
+
+/// The answer to a request that cannot be granted.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Refusal {
+    pub(super) error: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status() -> Status {
+        let stats =
+            CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7, late: 8 };
+        Status {
+            schema: 1,
+            version: "1.2.3".into(),
+            pid: 1,
+            policy: Some("fair".into()),
+            only: None,
+            up_s: 1.5,
+            cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
+            services: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn metrics_are_sums_over_all_cpus() {
+        let metrics = scheduler_metrics(&status());
+        let values = |name: &str| &metrics.iter().find(|metric| metric.name == name).unwrap().values;
+        assert_eq!(values("dispatches")[1].1, Number::Whole(4));
+        assert_eq!(values("dispatches")[4].1, Number::Whole(14));
+        assert_eq!(values("dispatches")[5].1, Number::Whole(16));
+        assert_eq!(values("idle_placements")[0].1, Number::Whole(10));
+        assert_eq!(values("preemptions")[0].1, Number::Whole(12));
+        assert_eq!(values("uptime")[0].1, Number::Real(1.5));
+        assert_eq!(values("cpus")[0].1, Number::Whole(2));
+        assert_eq!(values("build_info")[0].0[1], ("policy", "fair".to_owned()));
+    }
+
+    #[test]
+    fn what_a_service_tells_stands_beside_the_rest_under_its_name() {
+        let services = BTreeMap::from([("pages".to_owned(), json!({ "moved": 3 }))]);
+        let told = serde_json::to_value(Status { services, ..status() }).unwrap();
+        assert_eq!(told["pages"]["moved"], 3);
+        let read: Status = serde_json::from_value(told).unwrap();
+        assert_eq!(read.service::<BTreeMap<String, u64>>("pages").unwrap()["moved"], 3);
+        assert_eq!(read.service::<u64>("pages"), None);
+        assert_eq!(read.service::<u64>("other"), None);
+    }
+}
