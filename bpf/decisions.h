@@ -18,8 +18,8 @@ struct {
 	__uint(max_entries, 1 << 20);
 } decisions SEC(".maps");
 
-static __always_inline void decision_considered(s32 cpu, s64 kept, s64 own, s64 elsewhere_rank,
-						s32 elsewhere)
+static __always_inline void decision_ranks(s32 cpu, s64 kept, s64 own, s64 elsewhere_rank,
+					   s32 elsewhere)
 {
 	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
 
@@ -27,6 +27,22 @@ static __always_inline void decision_considered(s32 cpu, s64 kept, s64 own, s64 
 	noted->own_rank = own;
 	noted->elsewhere_rank = elsewhere_rank;
 	noted->elsewhere = elsewhere;
+}
+
+/* The candidates, and the task that may go on. */
+static __always_inline void decision_considered(s32 cpu, s64 kept)
+{
+	s64 shared = candidate(cpu, CANDIDATE_SHARED)->rank;
+	s64 bound = candidate(cpu, CANDIDATE_BOUND)->rank;
+	struct candidate *elsewhere = candidate(cpu, CANDIDATE_ELSEWHERE);
+
+	decision_ranks(cpu, kept, bound < shared ? bound : shared, elsewhere->rank,
+		       elsewhere->queue);
+}
+
+static __always_inline void decision_no_ranks(s32 cpu)
+{
+	decision_ranks(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
 }
 
 static __always_inline void decision_source(s32 cpu, u32 source, s32 from)
@@ -38,7 +54,7 @@ static __always_inline void decision_source(s32 cpu, u32 source, s32 from)
 /* A wake-up placed the task here: nothing was compared. */
 static __always_inline void decision_direct(s32 cpu)
 {
-	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
+	decision_no_ranks(cpu);
 	decision_source(cpu, HEARTH_SOURCE_DIRECT, NO_CPU);
 }
 
@@ -56,7 +72,7 @@ static __always_inline void decision_tell(struct task_struct *p, struct hearth_t
 	bpf_probe_read_kernel_str(noted->comm, sizeof(noted->comm), p->comm);
 	if (bpf_ringbuf_output(&decisions, noted, sizeof(*noted), 0))
 		__sync_fetch_and_add(&decisions_lost, 1);
-	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
+	decision_no_ranks(cpu);
 	decision_source(cpu, HEARTH_SOURCE_KERNEL, NO_CPU);
 }
 

@@ -2,10 +2,10 @@
 /*
  * Hearth: a scheduler that runs work where its data is warm.
  *
- * A CPU that looks for work compares the task that it just ran, the heads of its
- * own two queues, and the first of each cache domain, each by usage (usage.h) less
- * the credit it has on this CPU (credit.h), and runs the least. A CPU is never
- * idle while a task that it may run waits.
+ * A CPU that looks for work compares the task that it just ran with candidates
+ * (candidates.h), each by usage (usage.h) less the credit it has on this CPU (credit.h),
+ * and runs the least. A CPU is never idle while a task that it may run waits, and no
+ * task waits for too long (waits.h).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -16,8 +16,10 @@
 #include "usage.h"
 #include "credit.h"
 #include "slices.h"
+#include "places.h"
 #include "queues.h"
 #include "waits.h"
+#include "candidates.h"
 #include "decisions.h"
 #include "exit.h"
 
@@ -33,6 +35,34 @@ char _license[] SEC("license") = "GPL";
 static __always_inline bool claim_idle(s32 cpu)
 {
 	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
+/* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. */
+verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
+				    struct hearth_task *tc __arg_nonnull)
+{
+	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
+	u32 i;
+
+	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(tc->home))
+		return tc->home;
+	if (tc->part < 0)
+		return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	bpf_for(i, 0, topology.nr_online) {
+		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
+
+		if (part_of(shape, cpu) == (u32)tc->part &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
+			return cpu;
+	}
+	return NO_CPU;
+}
+
+/* An idle CPU for a task that waits. */
+static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc)
+{
+	return is_placed(tc) ? idle_cpu_of_plan(p, tc) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
 /* The idle CPU where the task has most credit. */
@@ -78,7 +108,8 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 	if (!tc)
 		return prev_cpu;
-	cpu = idle_cpu(p, tc, wake_flags);
+	plan_follow(p, tc);
+	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
@@ -111,18 +142,17 @@ static void preempt(struct task_struct *p, struct hearth_task *tc)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 }
 
-/* No other CPU may run it, by its mask. */
-static __always_inline bool is_bound(struct task_struct *p)
+/* Whether a task stays with one CPU. */
+static __always_inline bool is_kept_apart(struct hearth_task *tc)
 {
-	return p->nr_cpus_allowed == 1 && topology.nr_cpus > 1;
+	return !tc->counted || (is_attached() && tc->last_cpu >= 0);
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
-	s32 cpu = scx_bpf_task_cpu(p);
-	bool bound = is_bound(p);
+	s32 at = scx_bpf_task_cpu(p), cpu = at;
 	s32 idle;
 
 	if (!tc) {
@@ -132,18 +162,24 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	usage_update(p, tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
-	if (claim_idle(cpu)) {
+	plan_follow(p, tc);
+	if (is_placed(tc))
+		cpu = place_of(p, tc, at);
+	if (cpu == at && claim_idle(cpu)) {
 		place(p, tc, cpu, lag, enq_flags);
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	if (tc->last_cpu < 0 && is_attached())
+	if (tc->last_cpu < 0 && is_attached()) {
 		scx_bpf_dsq_insert_vtime(p, UNBOUND, tc->slice_ns, usage_of(tc), enq_flags);
+		tc->counted = COUNTED_SHARED;
+	} else {
+		queue_insert(p, tc, cpu, enq_flags);
+	}
+	if (cpu != at && claim_idle(cpu))
+		idle = cpu;
 	else
-		queue_insert(p, tc, bound ? bound_queue(cpu) : shared_queue(cpu), enq_flags);
-	idle = bound || (is_attached() && tc->last_cpu >= 0)
-		       ? NO_CPU
-		       : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		idle = is_kept_apart(tc) ? NO_CPU : any_idle_cpu(p, tc);
 	if (idle >= 0)
 		wake(idle);
 	else if (enq_flags & SCX_ENQ_WAKEUP)
@@ -152,61 +188,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- What a CPU runs next ---- */
 
-/* The queue whose head ranks first here, this CPU's own aside: the first of each
- * domain, for all queues of a domain but the own one grant the same credit. Leaves
- * its rank in found_rank. */
-verified_alone int best_elsewhere(s32 cpu)
-{
-	s32 best = NO_CPU;
-	s64 best_rank = 0;
-	u32 domain;
-
-	for (domain = 0; domain < topology.nr_domains; domain++) {
-		s32 first = domain_ctx(domain)->first;
-		s64 first_rank;
-		u64 usage;
-
-		if (first < 0 || first == cpu)
-			continue;
-		usage = head_usage(first);
-		if (usage == NO_USAGE)
-			continue;
-		first_rank =
-			rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu));
-		if (best < 0 || first_rank < best_rank) {
-			best = first;
-			best_rank = first_rank;
-		}
-	}
-	cpu_ctx(cpu)->found_rank = best_rank;
-	return best;
-}
-
-/* complex: the credit of each task of the own queue is its own. The one that ranks
- * first, by its pid; its rank is left in found_rank. */
-verified_alone int best_of_own(s32 cpu)
-{
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now();
-	s32 best = NO_PID;
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		struct hearth_task *tc = task_ctx(p);
-		s64 rank;
-
-		if (!tc)
-			continue;
-		rank = rank_of_task(tc, p->pid, cpu, now - tc->stopped_at);
-		if (best == NO_PID || rank < cc->found_rank) {
-			best = p->pid;
-			cc->found_rank = rank;
-		}
-	}
-	return best;
-}
-
-static __always_inline bool take(s32 queue, s32 cpu)
+verified_alone int take(s32 queue, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 	u32 source;
@@ -231,43 +213,74 @@ static __always_inline bool take(s32 queue, s32 cpu)
 	return true;
 }
 
-verified_alone int take_from_domain(u32 domain, s32 cpu)
+/* A task of a cell's queues that may run here: of the shared ones, and strays of the bound ones. */
+verified_alone int take_from_cell(u32 cell, s32 cpu)
 {
 	u32 i;
 
-	bpf_for(i, first_member(domain), end_of_members(domain)) {
-		s32 queue = member(i);
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 other = member(cell, i);
 
-		if (queue_ctx(queue)->waiting > 0 && take(queue, cpu))
+		if (queue_ctx(shared_queue(other))->waiting > 0 && take(shared_queue(other), cpu))
+			return true;
+		if (queue_ctx(bound_queue(other))->strays > 0 && take(bound_queue(other), cpu))
 			return true;
 	}
 	return false;
 }
 
-/* What seemed first is gone, or may not run here: anything that may, near ones first. */
-verified_alone int take_anything(s32 cpu)
+/* Whether tasks wait in a cell that this CPU may run, as far as counts tell: in the own part all
+ * that wait in shared queues, in others those that may leave their part. */
+static __always_inline bool has_work(u32 cell, bool is_own_part)
 {
-	u32 own = domain_of(cpu);
-	u32 domain;
+	struct cell_ctx *cc = cell_ctx(cell);
 
-	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
+	return (is_own_part ? cc->waiting : cc->outgoing) > 0 || cc->strays > 0;
+}
+
+/* Looks through the cells of a shape. Returns whether there is work in one, or, for who takes,
+ * whether a task of it was taken. */
+verified_alone int look_through(u32 index, s32 cpu, bool takes)
+{
+	struct hearth_shape *shape = shape_at(index);
+	u32 part = part_of(shape, cpu), own = cell_in(index, cpu);
+	u32 i;
+
+	/* Near ones first. */
+	if (has_work(own, true) && (!takes || take_from_cell(own, cpu)))
 		return true;
-	if (is_attached())
-		return take(cpu, cpu);
-	if (domain_ctx(own)->waiting > 0 && take_from_domain(own, cpu))
-		return true;
-	bpf_for(domain, 0, topology.nr_domains) {
-		if (domain != own && domain_ctx(domain)->waiting > 0 &&
-		    take_from_domain(domain, cpu))
+	bpf_for(i, 0, shape->nr_cells) {
+		bool is_own_part = i >= shape->part_first[part] && i < shape->part_end[part];
+		u32 cell = index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1));
+
+		if (cell != own && has_work(cell, is_own_part) &&
+		    (!takes || take_from_cell(cell, cpu)))
 			return true;
 	}
 	return false;
+}
+
+/* Whether there is work for a CPU that has none, of any rank; who takes, takes it. */
+verified_alone int look_anywhere(s32 cpu, bool takes)
+{
+	u64 word = published;
+
+	if (queue_ctx(bound_queue(cpu))->waiting > 0 && (!takes || take(bound_queue(cpu), cpu)))
+		return true;
+	if (queue_ctx(shared_queue(cpu))->waiting > 0 && (!takes || take(shared_queue(cpu), cpu)))
+		return true;
+	if (is_attached())
+		return false;
+	if (look_through(shape_index(word), cpu, takes))
+		return true;
+	return shape_index_before(word) != shape_index(word) &&
+	       look_through(shape_index_before(word), cpu, takes);
 }
 
 /* complex: a task of the own queue, by its pid. */
 static __always_inline bool take_found(s32 cpu, s32 pid)
 {
-	if (!take_pid(cpu, pid))
+	if (!take_pid(shared_queue(cpu), pid))
 		return false;
 	stats_of(cpu)->own++;
 	if (tracing)
@@ -275,43 +288,27 @@ static __always_inline bool take_found(s32 cpu, s32 pid)
 	return true;
 }
 
-/* What waits and ranks first here, unless the task that just ran ranks before it.
- * Among equals what has waited goes before what has just run, and the own queues
- * before others. */
+/* What ranks first here, unless the task that just ran ranks before it. */
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
-	u64 bound_head = head_usage(bound_queue(cpu));
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s64 own_rank = HEARTH_NO_RANK;
-	s32 own = cpu, pid = NO_PID;
-	s32 elsewhere;
+	u32 tries;
 
-	if (is_complex()) {
-		pid = best_of_own(cpu);
-		if (pid != NO_PID)
-			own_rank = cc->found_rank;
-	} else if (queue_ctx(cpu)->head != NO_USAGE) {
-		own_rank = rank(head_usage(cpu), sums.own_credit);
-	}
-	if (bound_head != NO_USAGE && rank(bound_head, sums.own_credit) < own_rank) {
-		own = bound_queue(cpu);
-		own_rank = rank(bound_head, sums.own_credit);
-	}
-	elsewhere = is_attached() ? NO_CPU : best_elsewhere(cpu);
+	candidates_offer(cpu);
 	if (!may_keep)
 		kept_rank = HEARTH_NO_RANK;
 	if (tracing)
-		decision_considered(cpu, kept_rank, own_rank,
-				    elsewhere < 0 ? HEARTH_NO_RANK : cc->found_rank, elsewhere);
-	/* It may be gone, or may not run here. */
-	if (elsewhere >= 0 && cc->found_rank < own_rank && cc->found_rank <= kept_rank &&
-	    take(elsewhere, cpu))
-		return true;
-	if (own_rank != HEARTH_NO_RANK && own_rank <= kept_rank &&
-	    ((is_complex() && own == cpu ? take_found(cpu, pid) : take(own, cpu)) ||
-	     take(other_own_queue(own), cpu)))
-		return true;
-	return !may_keep && take_anything(cpu);
+		decision_considered(cpu, kept_rank);
+	for (tries = 0; tries < NR_CANDIDATES; tries++) {
+		struct candidate *best = candidate_best(cpu);
+
+		if (best->rank == HEARTH_NO_RANK || best->rank > kept_rank)
+			break;
+		if (best->pid != NO_PID ? take_found(cpu, best->pid) : take(best->queue, cpu))
+			return true;
+		/* It is gone, or may not run here. */
+		best->rank = HEARTH_NO_RANK;
+	}
+	return !may_keep && look_anywhere(cpu, true);
 }
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
@@ -337,7 +334,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch) {
 		cc->queue_epoch = epoch;
-		queue_renew(cpu);
+		queue_renew(shared_queue(cpu));
 		queue_renew(bound_queue(cpu));
 	}
 	if (take_late(cpu)) {
@@ -357,7 +354,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	stats_of(cpu)->kept++;
 	usage_run(tc, cpu, sums.bound);
-	if (usage_of(tc) > head_usage(cpu) || usage_of(tc) > head_usage(bound_queue(cpu)))
+	if (usage_of(tc) > head_usage(shared_queue(cpu)) ||
+	    usage_of(tc) > head_usage(bound_queue(cpu)))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
@@ -408,13 +406,14 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 
 /* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
  * which the task came. Masks are few; the first tasks are looked at. */
-verified_alone int spill(s32 cpu)
+verified_alone int spill(s32 queue)
 {
 	struct task_struct *p;
 	u32 looks = 0;
 
-	bpf_for_each(scx_dsq, p, cpu, 0) {
-		s32 idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		s32 idle = tc ? any_idle_cpu(p, tc) : NO_CPU;
 
 		if (idle >= 0) {
 			wake(idle);
@@ -440,9 +439,12 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 		cc->expired = true;
 	if (is_attached())
 		return;
-	if (queue_ctx(cpu)->waiting > 0)
-		spill(cpu);
+	if (queue_ctx(shared_queue(cpu))->waiting > 0)
+		spill(shared_queue(cpu));
+	if (queue_ctx(bound_queue(cpu))->strays > 0)
+		spill(bound_queue(cpu));
 	look_after_others(cpu);
+	plan_check(bpf_ktime_get_ns());
 }
 
 /* complex only: its credits fade from here on. */
@@ -476,8 +478,6 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
  * idle, so the CPU looks again. */
 void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 {
-	u32 domain;
-
 	cpu_ctx(cpu)->is_idle = idle;
 	if (!idle) {
 		cpu_ctx(cpu)->is_claimed = false;
@@ -485,33 +485,11 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 	}
 	if (tracing)
 		decision_idle(cpu);
-	if (queue_ctx(bound_queue(cpu))->waiting > 0 ||
-	    (is_attached() && queue_ctx(cpu)->waiting > 0)) {
+	if (look_anywhere(cpu, false))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		return;
-	}
-	if (is_attached())
-		return;
-	bpf_for(domain, 0, topology.nr_domains) {
-		if (domain_ctx(domain)->waiting > 0) {
-			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-			return;
-		}
-	}
 }
 
 /* ---- A task, or the scheduler, begins ---- */
-
-static __always_inline void weigh(struct hearth_task *tc, u32 weight)
-{
-	u64 longest_ns = policy.quantum_ns + 2 * policy.tick_ns;
-
-	tc->inverse_weight = (COMMON_WEIGHT << 16) / weight;
-	tc->slice_ns = slice_of_weight(weight);
-	tc->time_ns =
-		weight > COMMON_WEIGHT ? policy.time_ns * tc->inverse_weight >> 16 : policy.time_ns;
-	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
-}
 
 void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 {
@@ -519,6 +497,15 @@ void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 
 	if (tc)
 		weigh(tc, weight ? weight : 1);
+}
+
+/* What it covers is looked up anew. */
+void BPF_STRUCT_OPS(hearth_set_cpumask, struct task_struct *p, const struct cpumask *cpumask)
+{
+	struct hearth_task *tc = task_ctx(p);
+
+	if (tc)
+		tc->planned = PLANNED_NEVER;
 }
 
 /* A higher class takes the CPU. What was to run there next goes where it may run now. */
@@ -538,6 +525,10 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->last_cpu = NO_CPU;
 	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
+	tc->planned = PLANNED_NEVER;
+	tc->home = NO_CPU;
+	tc->part = NO_PART;
+	tc->slice_permille = 1000;
 	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
@@ -552,13 +543,14 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	sums_make();
 	if (err)
 		return err;
+	bpf_for(i, 0, NR_CELLS)
+		cell_ctx(i)->first = NO_CPU;
 	bpf_for(i, 0, topology.nr_cpus) {
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(bound_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
 		cpu_ctx(i)->looked_after = i;
-		cpu_ctx(i)->left_alone = NO_CPU;
-		domain_ctx(i)->first = NO_CPU;
+		cpu_ctx(i)->left_alone = NO_QUEUE;
 		err = scx_bpf_create_dsq(i, node_of(i))
 			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
 		if (err)
@@ -585,6 +577,7 @@ struct sched_ext_ops hearth_ops = {
 	.cpu_release = (void *)hearth_cpu_release,
 	.update_idle = (void *)hearth_update_idle,
 	.set_weight = (void *)hearth_set_weight,
+	.set_cpumask = (void *)hearth_set_cpumask,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
 	.exit = (void *)hearth_exit,

@@ -44,18 +44,80 @@ struct hearth_policy {
 	u32 pad;
 };
 
-/* The machine. Domains are sets of CPUs with one last-level cache; those of domain
- * d are member[first[d]] up to, and without, member[end[d]]. */
+/* The machine. Domains are sets of CPUs with one last-level cache. */
 struct hearth_topology {
-	/* One more than the greatest number of a CPU. */
+	/* One more than the greatest number of a CPU, and how many there are. */
 	u32 nr_cpus;
-	u32 nr_domains;
+	u32 nr_online;
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
+};
+
+#define HEARTH_MAX_PARTS 64
+/* CPUs of a cell, at most. */
+#define HEARTH_MAX_CELL 16
+
+/* How the machine's CPUs are parted, and where they look for work: a cell is the CPUs of one part
+ * and one domain, or some of these if they are many. CPUs of cell c are member[first[c]] up to,
+ * and without, member[end[c]]; cells of part p are part_first[p] up to, and without, part_end[p].
+ */
+struct hearth_shape {
+	u32 nr_parts;
+	u32 nr_cells;
+	u32 part_of[HEARTH_MAX_CPUS];
+	u32 cell_of[HEARTH_MAX_CPUS];
 	u32 member[HEARTH_MAX_CPUS];
 	u32 first[HEARTH_MAX_CPUS];
 	u32 end[HEARTH_MAX_CPUS];
+	u32 part_first[HEARTH_MAX_PARTS];
+	u32 part_end[HEARTH_MAX_PARTS];
 };
+
+/* Shapes that there is room for. The first is the machine undivided. A power of two. */
+#define HEARTH_SHAPES 4
+
+#define HEARTH_MAX_TARGETS 1024
+/* In the id of a target that is a task. */
+#define HEARTH_OF_TASK (1ull << 63)
+
+/* What a plan says of one task, or of all tasks of a group. */
+struct hearth_target {
+	/* HEARTH_OF_TASK and a thread id, or the id of a cgroup. */
+	u64 id;
+	/* The CPU in whose queue it waits, if its mask allows that; -1 for where it last ran. */
+	s32 home;
+	/* The only part in which it runs, if its mask allows any; -1 for any. */
+	s32 part;
+	/* Of the slice that it would have; 1000 leaves it as it is. */
+	u32 slice_permille;
+	u32 pad;
+};
+
+struct hearth_plan {
+	/* By the kernel's monotonic clock: afterwards it is dropped. */
+	u64 until_ns;
+	u32 nr_targets;
+	u32 pad;
+	/* By id, ascending. */
+	struct hearth_target targets[HEARTH_MAX_TARGETS];
+};
+
+/* Plans that there is room for. */
+#define HEARTH_PLANS 2
+
+/*
+ * The plan in force, as one word:
+ *
+ *   bit 63 ......... 8 | 7 6 |  5 4 |    3 2 |   1 0
+ *       sequence number|     | plan | before | shape
+ *
+ * shape     index of the shape in force
+ * before    index of the one before it, in whose cells tasks may still wait; that in force: none
+ * plan      0 for none, or 1 and more: index of the plan and 1
+ */
+#define HEARTH_PUBLISHED_BEFORE 2
+#define HEARTH_PUBLISHED_PLAN 4
+#define HEARTH_PUBLISHED_SEQUENCE 8
 
 /* Where the next task came from, counted per CPU at each dispatch. */
 struct hearth_stats {
@@ -132,6 +194,18 @@ struct hearth_task {
 	s32 last_cpu;
 	s32 previous_cpu;
 	s32 queue;
+	/* Where it is counted while it waits; see places.h. */
+	u32 counted;
+	u32 weight;
+	/* The published word that the rest is of, and whether its mask has changed since. */
+	u64 planned;
+	/* Parts of which its mask has every CPU, as bits. */
+	u64 covers;
+	/* What the plan says; see hearth_target. */
+	s32 home;
+	s32 part;
+	u32 slice_permille;
+	u32 pad;
 };
 
 #define HEARTH_DUMP_BYTES 32768

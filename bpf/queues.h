@@ -6,11 +6,11 @@
  *
  * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
  * only this CPU may (queue_ids.h). Each queue's head is kept as a number beside the
- * queue, and each domain knows the CPU whose head comes first, bound tasks aside. All
- * queues of a domain but a CPU's own give a task the same credit there, so looking for
- * work costs one comparison for each own queue and one for each domain, whatever the
- * number of CPUs and tasks. When a domain's first head goes, the heads of its CPUs are
- * looked through.
+ * queue, and each cell (places.h) knows the CPU whose shared queue's head comes first. All
+ * queues of a cell but a CPU's own give a task the same credit there, so looking for work
+ * costs one comparison for each own queue and one for each cell of the CPU's part, whatever
+ * the number of CPUs and tasks. When a cell's first head goes, the heads of its CPUs, 16 at
+ * most, are looked through.
  *
  * On a real kernel CPUs race for these numbers, which are then a moment old: a
  * CPU may take a task that is not quite the first. What may not happen is that
@@ -39,43 +39,43 @@ static __always_inline void head_set(s32 queue, u64 usage)
 		qc->head_epoch = epoch;
 }
 
-/* Looks for the first of a domain's heads. */
-verified_alone int domain_refresh(u32 domain)
+/* Looks for the first of a cell's heads. */
+verified_alone int cell_refresh(u32 cell)
 {
 	u64 best = NO_USAGE;
 	s32 first = NO_CPU;
 	u32 i;
 
-	bpf_for(i, first_member(domain), end_of_members(domain)) {
-		s32 cpu = member(i);
-		u64 usage = head_usage(cpu);
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 cpu = member(cell, i);
+		u64 usage = head_usage(shared_queue(cpu));
 
 		if (usage < best) {
 			best = usage;
 			first = cpu;
 		}
 	}
-	domain_ctx(domain)->first = first;
+	cell_ctx(cell)->first = first;
 	return 0;
 }
 
 /* A queue's head is gone, or is another. */
-static __always_inline void domain_look(s32 queue, s64 still_waiting)
+static __always_inline void cell_look(s32 queue, s64 still_waiting)
 {
-	struct domain_ctx *dc;
-	u32 domain;
+	struct cell_ctx *cc;
+	u32 cell;
 
 	if (is_bound_queue(queue))
 		return;
-	domain = domain_of(queue);
-	dc = domain_ctx(domain);
-	if (dc->waiting <= still_waiting) {
-		__sync_lock_test_and_set(&dc->first, NO_CPU);
-		if (dc->waiting <= still_waiting)
+	cell = cell_of(queue);
+	cc = cell_ctx(cell);
+	if (cc->waiting <= still_waiting) {
+		__sync_lock_test_and_set(&cc->first, NO_CPU);
+		if (cc->waiting <= still_waiting)
 			return;
 	}
-	if (dc->first == queue || dc->first < 0)
-		domain_refresh(domain);
+	if (cc->first == queue || cc->first < 0)
+		cell_refresh(cell);
 }
 
 /* Nothing waits here but `still_waiting`, unless one comes at this very moment: who
@@ -116,7 +116,7 @@ verified_alone int head_refresh(s32 queue)
 		/* It is counted and not yet linked in: somebody shall look again, soon. */
 		head_set(queue, usage == NO_USAGE ? 0 : usage);
 	}
-	domain_look(queue, 0);
+	cell_look(queue, 0);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static __always_inline void queue_taken(s32 queue)
 	if (queue_ctx(queue)->waiting != 1)
 		return;
 	queue_ctx(queue)->head_is_known = head_clear(queue, 1);
-	domain_look(queue, 1);
+	cell_look(queue, 1);
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
@@ -149,8 +149,7 @@ static __always_inline void queue_left(struct hearth_task *tc)
 		return;
 	tc->queue = NO_CPU;
 	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
-	if (!is_bound_queue(queue))
-		__sync_fetch_and_add(&domain_ctx(domain_of(queue))->waiting, -1);
+	count(tc->counted, queue, -1);
 	if (queue_ctx(queue)->head_is_known)
 		queue_ctx(queue)->head_is_known = false;
 	else
@@ -172,22 +171,25 @@ static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 		qc->oldest = since;
 }
 
-/* The kernel links the task in when the callback has returned. */
-static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 queue,
+/* A task comes to wait for a CPU. The kernel links it in when the callback has returned. */
+static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					 u64 enq_flags)
 {
 	u64 usage = usage_of(tc);
-	struct domain_ctx *domain;
+	u32 counted = counted_as(p, tc, cpu);
+	s32 queue = counted & COUNTED_SHARED ? shared_queue(cpu) : bound_queue(cpu);
+	struct cell_ctx *cell;
 
 	tc->queue = queue;
+	tc->counted = counted;
 	queue_ages(queue, p->scx.runnable_at, __sync_fetch_and_add(&queue_ctx(queue)->waiting, 1));
 	if (usage < head_usage(queue))
 		head_set(queue, usage);
-	if (!is_bound_queue(queue)) {
-		domain = domain_ctx(domain_of(queue));
-		__sync_fetch_and_add(&domain->waiting, 1);
-		if (domain->first < 0 || usage < head_usage(domain->first))
-			domain->first = queue;
+	count(counted, queue, 1);
+	if (counted & COUNTED_SHARED) {
+		cell = cell_ctx(counted & COUNTED_CELL);
+		if (cell->first < 0 || usage < head_usage(shared_queue(cell->first)))
+			cell->first = cpu;
 	}
 	scx_bpf_dsq_insert_vtime(p, queue, tc->slice_ns, usage, enq_flags);
 }

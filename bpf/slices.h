@@ -4,6 +4,7 @@
  * kernel ends a slice at the first tick after it is used up.
  *
  *   quantum less a tick            so the quantum is the longest that a task runs unasked
+ *   x slice_permille / 1000        what a plan says of the task (places.h)
  *   x weight / common weight       for a task of less than the common weight: it is charged
  *                                  more for the same time, and would wait the longer for it
  *   round / tasks that wait        where so many wait for the CPU that a round of quanta
@@ -29,6 +30,22 @@ static __always_inline u64 slice_of_weight(u32 weight)
 {
 	return weight < COMMON_WEIGHT ? slice_of_quantum(policy.quantum_ns * weight / COMMON_WEIGHT)
 				      : sums.slice;
+}
+
+/* What follows from a task's weight, and from the plan. */
+static __always_inline void weigh(struct hearth_task *tc, u32 weight)
+{
+	u64 longest_ns = policy.quantum_ns + 2 * policy.tick_ns;
+
+	tc->weight = weight;
+	tc->inverse_weight = (COMMON_WEIGHT << 16) / weight;
+	tc->slice_ns = slice_of_weight(weight);
+	if (tc->slice_permille != 1000)
+		tc->slice_ns = slice_of_quantum((tc->slice_ns + policy.tick_ns) *
+						tc->slice_permille / 1000);
+	tc->time_ns =
+		weight > COMMON_WEIGHT ? policy.time_ns * tc->inverse_weight >> 16 : policy.time_ns;
+	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
 }
 
 /* Tasks that wait for a CPU. */

@@ -19,12 +19,36 @@
 #define NO_USAGE (~0ull)
 #define NO_CPU (-1)
 #define NO_PID (-1)
+#define NO_PART (-1)
+#define NO_QUEUE (-1)
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
+/* Written by the host: the first shape before the start, what is published at any time. */
+struct hearth_shape shapes[HEARTH_SHAPES];
+struct hearth_plan plans[HEARTH_PLANS];
+volatile u64 published;
 /* For tests of what the kernel does then: no task leaves a queue. */
 host_constant bool stalls;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
+
+/* Cells of all shapes. */
+#define NR_CELLS (HEARTH_SHAPES << QUEUE_CPU_BITS)
+
+/* What a CPU may run next, in the order in which equals are taken. */
+enum {
+	CANDIDATE_SHARED,
+	CANDIDATE_BOUND,
+	CANDIDATE_ELSEWHERE,
+	NR_CANDIDATES,
+};
+
+struct candidate {
+	s64 rank;
+	s32 queue;
+	/* complex: the task; else NO_PID, for the queue's head. */
+	s32 pid;
+};
 
 /* What CPUs write without a lock lies in lines of their own. */
 #define CACHE_LINE 64
@@ -67,6 +91,8 @@ struct queue_ctx {
 	u64 head_epoch;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
+	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
+	s64 strays;
 	/* No task of the queue came earlier, in jiffies; see waits.h. */
 	u64 oldest;
 	/* The head counts no task that was moved. */
@@ -80,10 +106,10 @@ struct cpu_ctx {
 	u64 queue_epoch;
 	/* Of the task that runs here. */
 	s64 running_rank;
-	/* Of what best_elsewhere or best_of_own found. */
-	s64 found_rank;
-	/* The CPU whose queue was looked at last for tasks that its own CPU leaves alone, and one
-	 * that has such, or NO_CPU. */
+	/* See candidates.h. */
+	struct candidate candidates[NR_CANDIDATES];
+	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
+	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
 	s32 left_alone;
 	/* The task that ran here last, running or not. */
@@ -98,16 +124,21 @@ struct cpu_ctx {
 	struct hearth_decision noted;
 } __attribute__((aligned(CACHE_LINE)));
 
-struct domain_ctx {
-	/* Tasks that wait in queues of this domain, and are not bound. */
+/* See places.h. */
+struct cell_ctx {
+	/* Tasks that wait in shared queues of this cell, and of these such as may run beyond its
+	 * part. */
 	s64 waiting;
-	/* The CPU whose queue's head is the domain's first. */
+	s64 outgoing;
+	/* Tasks in bound queues that may run on several CPUs. */
+	s64 strays;
+	/* The CPU whose shared queue's head is the cell's first. */
 	s32 first;
 } __attribute__((aligned(CACHE_LINE)));
 
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
-struct domain_ctx domain_ctxs[HEARTH_MAX_CPUS];
+struct cell_ctx cell_ctxs[NR_CELLS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -147,25 +178,9 @@ static __always_inline u32 node_of(s32 cpu)
 	return topology.node_of[cpu & (HEARTH_MAX_CPUS - 1)];
 }
 
-/* The members of a domain: from and up to. */
-static __always_inline u32 first_member(u32 domain)
+static __always_inline struct cell_ctx *cell_ctx(u32 cell)
 {
-	return topology.first[domain & (HEARTH_MAX_CPUS - 1)];
-}
-
-static __always_inline u32 end_of_members(u32 domain)
-{
-	return topology.end[domain & (HEARTH_MAX_CPUS - 1)];
-}
-
-static __always_inline s32 member(u32 i)
-{
-	return topology.member[i & (HEARTH_MAX_CPUS - 1)];
-}
-
-static __always_inline struct domain_ctx *domain_ctx(u32 domain)
-{
-	return &domain_ctxs[domain & (HEARTH_MAX_CPUS - 1)];
+	return &cell_ctxs[cell & (NR_CELLS - 1)];
 }
 
 static __always_inline struct hearth_task *task_ctx(struct task_struct *p)

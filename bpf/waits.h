@@ -70,17 +70,18 @@ static __always_inline bool take_late(s32 cpu)
 	if (may_be_late(bound_queue(cpu), sums.patience) &&
 	    take_late_of(bound_queue(cpu), cpu, sums.patience))
 		return true;
-	if (may_be_late(cpu, sums.patience) && take_late_of(cpu, cpu, sums.patience))
+	if (may_be_late(shared_queue(cpu), sums.patience) &&
+	    take_late_of(shared_queue(cpu), cpu, sums.patience))
 		return true;
 	left = cc->left_alone;
 	if (left < 0)
 		return false;
-	cc->left_alone = NO_CPU;
-	return take_late_of(left, cpu, sums.patience);
+	cc->left_alone = NO_QUEUE;
+	return take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
 }
 
-/* At a tick: whether the shared queue of one of the others, the next in turn, is left alone by its
- * own CPU. */
+/* At a tick: whether a queue of one of the others, the next in turn, wants help: its shared one if
+ * its own CPU leaves that alone, its bound one if strays wait there behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
@@ -89,8 +90,13 @@ static __always_inline void look_after_others(s32 cpu)
 	if (other >= (s32)topology.nr_cpus)
 		other = 0;
 	cc->looked_after = other;
-	if (other != cpu && may_be_late(other, sums.patience + sums.grace))
-		cc->left_alone = other;
+	if (other == cpu)
+		return;
+	if (may_be_late(shared_queue(other), sums.patience + sums.grace))
+		cc->left_alone = shared_queue(other);
+	else if (queue_ctx(bound_queue(other))->strays > 0 &&
+		 waiting_at(other) > waiting_at(cpu) + 1)
+		cc->left_alone = bound_queue(other);
 }
 
 #endif

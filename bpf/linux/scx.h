@@ -70,6 +70,12 @@ bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct t
 /* Without a call. */
 #define scx_bpf_task_cpu(p) ((s32)(p)->thread_info.cpu)
 
+/* The id of a task's cgroup. */
+static __always_inline u64 task_group(struct task_struct *p)
+{
+	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+}
+
 /* The first task of a queue, or NULL. */
 static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 {

@@ -13,6 +13,9 @@
 
 #define verified_alone static
 #define __arg_nonnull
+#define __arg_trusted
+
+#define task_group(p) ((p)->group)
 
 #define BPF_STRUCT_OPS(name, args...) name(args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)

@@ -83,6 +83,7 @@ impl Scheduler {
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
         let policy_row = seam::Policy::new(policy, kernel::tick_ns());
         set_constants(&mut open, &policy_row, &topology, options.stalls)?;
+        set_shape(&mut open, &seam::Shape::undivided(&shape::domains(host)))?;
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };
         if options.partial {
@@ -192,6 +193,14 @@ fn set_constants(
     put(offset_of!(rodata, stalls), &[u8::from(stalls)])
 }
 
+/// Writes the shape of the machine undivided, before the scheduler is loaded.
+fn set_shape(open: &mut bpf::OpenHearthSkel<'_>, shape: &seam::Shape) -> Result<(), Error> {
+    let offset = offset_of!(bpf::types::bss, shapes);
+    let data = open.maps.bss.initial_value_mut().unwrap_or_default();
+    let place = data.get_mut(offset..offset + size_of::<seam::Shape>());
+    place.map(|place| place.copy_from_slice(bytes_of(shape))).ok_or(Error::Incomplete { section: "data" })
+}
+
 fn text(bytes: &[std::ffi::c_char]) -> String {
     let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -212,8 +221,8 @@ mod tests {
         assert_eq!(constants.policy.tick_ns, policy.tick_ns);
         assert_eq!(constants.policy.processor_ns, policy.processor_ns);
         assert_eq!(
-            (constants.topology.nr_cpus, constants.topology.member[..4].to_vec()),
-            (4, vec![0, 1, 2, 3])
+            (constants.topology.nr_cpus, constants.topology.domain_of[..4].to_vec()),
+            (4, vec![0, 0, 1, 1])
         );
         assert!(constants.stalls);
     }

@@ -91,7 +91,8 @@ impl Scheduler {
         policy: &Policy,
         machine: &Machine,
     ) -> Result<Self, Error> {
-        let topology = topology(machine)?;
+        let domains = domains(machine);
+        let topology = topology(machine, &domains)?;
         let file = rustix::fs::memfd_create("hearth.so", rustix::fs::MemfdFlags::CLOEXEC)?;
         std::fs::File::from(file.try_clone()?).write_all(object)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -110,6 +111,7 @@ impl Scheduler {
                 .cast::<seam::Policy>()
                 .write(seam::Policy::new(policy, machine.kernel.tick_ns));
             symbol(c"topology")?.cast::<seam::Topology>().write(topology);
+            symbol(c"shapes")?.cast::<seam::Shape>().write(seam::Shape::undivided(&domains));
             symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
             let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
             let stats = symbol(c"stats")?.cast::<CpuStats>().cast_const();
@@ -234,6 +236,13 @@ impl Scheduler {
         }
     }
 
+    /// `ops.set_cpumask`, if there is one: the task's mask is another.
+    pub fn set_cpumask(&self, p: &TaskStruct) {
+        if let Some(set_cpumask) = self.ops().set_cpumask {
+            set_cpumask(task(p), p.mask());
+        }
+    }
+
     /// `ops.yield`, or what the kernel does without one.
     pub fn yield_task(&self, p: &TaskStruct) {
         match self.ops().yield_ {
@@ -248,9 +257,13 @@ fn task(p: &TaskStruct) -> TaskPointer {
     std::ptr::from_ref(p).cast_mut()
 }
 
-fn topology(machine: &Machine) -> Result<seam::Topology, Error> {
+/// The CPUs of each cache domain.
+fn domains(machine: &Machine) -> Vec<Vec<usize>> {
     let cpus: Vec<usize> = (0..machine.cpus()).collect();
-    let domains: Vec<Vec<usize>> = cpus.chunks(machine.domain_cpus()).map(<[usize]>::to_vec).collect();
-    let topology = seam::Topology::new(cpus.len(), &domains, |cpu| machine.node_of(cpu));
+    cpus.chunks(machine.domain_cpus()).map(<[usize]>::to_vec).collect()
+}
+
+fn topology(machine: &Machine, domains: &[Vec<usize>]) -> Result<seam::Topology, Error> {
+    let topology = seam::Topology::new(machine.cpus(), domains, |cpu| machine.node_of(cpu));
     topology.map_err(|error| Error::other(format!("{}: {error}", machine.name)))
 }

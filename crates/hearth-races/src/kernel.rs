@@ -241,6 +241,7 @@ impl Kernel {
         }
         task.sched.cpu.set(cpu as u32);
         self.lock(cpu);
+        self.waits(task, self.now_ns.get());
         self.begin(task, cpu, ENQ_WAKEUP);
         self.unlock(cpu);
     }
@@ -248,7 +249,6 @@ impl Kernel {
     /// `activate_task` and `wakeup_preempt`.
     fn begin(&self, task: &Task, cpu: usize, flags: u64) {
         task.on_rq.set(true);
-        self.waits(task, self.now_ns.get());
         self.set_queued(task, true);
         match task.verdict.get() {
             Verdict::None => self.enqueue(task, cpu, flags),
@@ -277,6 +277,7 @@ impl Kernel {
             self.set_queued(task, false);
         }
         task.sched.allow(mask);
+        self.scheduler.set_cpumask(&task.sched);
         if queued {
             self.set_queued(task, true);
             self.enqueue(task, cpu, 0);
@@ -308,9 +309,7 @@ impl Kernel {
         self.unlock(from);
         self.lock(to);
         task.is_migrating.set(false);
-        let waits_since = task.waits_since.get();
         self.begin(task, to, 0);
-        self.waits(task, waits_since);
         self.unlock(to);
     }
 

@@ -1,7 +1,10 @@
 //! C that compiles only if C and Rust agree.
 
 use crate::declare::{CType, Constant, Field, Layout};
-use crate::{CpuStats, Kfuncs, MAX_CPUS, Ops, Policy, Task, Topology, interface, kernel, queues};
+use crate::{
+    CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Shape, Task, Topology, interface,
+    kernel, queues,
+};
 use std::fmt::Write;
 
 /// Which build of the scheduler is compared.
@@ -38,10 +41,11 @@ pub fn errors(printed: &str) -> String {
 }
 
 fn layouts(build: Build) -> Vec<Layout> {
-    use interface::Decision;
+    use interface::{Decision, Target};
     use kernel::{CpuMask, CpuReleaseArgs, ExitInfo, InitTaskArgs, TaskStruct};
     let mut layouts =
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
+    layouts.extend([Shape::layout(), Target::layout(), PlanBuffer::layout()]);
     if build == Build::Native {
         layouts.extend([
             CpuMask::layout(),
@@ -68,6 +72,9 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
         ("topology", Topology::c()),
         ("stalls", bool::c()),
         ("stats", <[CpuStats; MAX_CPUS]>::c()),
+        ("shapes", <[Shape; SHAPES]>::c()),
+        ("plans", <[PlanBuffer; PLANS]>::c()),
+        ("published", u64::c()),
         ("*task_ctxs.value", Task::c()),
     ];
     if build == Build::Native {

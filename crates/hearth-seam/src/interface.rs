@@ -6,6 +6,24 @@ use bytemuck::{Pod, Zeroable};
 constants! { all {
     /// CPUs that the scheduler can serve: those of lower numbers. A power of two.
     HEARTH_MAX_CPUS => MAX_CPUS: usize = 512;
+    /// Parts of the machine, at most.
+    HEARTH_MAX_PARTS => MAX_PARTS: usize = 64;
+    /// CPUs of a cell, at most.
+    HEARTH_MAX_CELL => MAX_CELL: usize = 16;
+    /// Shapes that there is room for; the first is the machine undivided.
+    HEARTH_SHAPES => SHAPES: usize = 4;
+    /// Targets of a plan, at most.
+    HEARTH_MAX_TARGETS => MAX_TARGETS: usize = 1024;
+    /// Plans that there is room for.
+    HEARTH_PLANS => PLANS: usize = 2;
+    /// In [`Target::id`]: it is a task.
+    HEARTH_OF_TASK => OF_TASK: u64 = 1 << 63;
+    /// In the published word: bits up to the index of the shape before.
+    HEARTH_PUBLISHED_BEFORE => PUBLISHED_BEFORE: u32 = 2;
+    /// In the published word: bits up to the plan.
+    HEARTH_PUBLISHED_PLAN => PUBLISHED_PLAN: u32 = 4;
+    /// In the published word: bits up to the sequence number.
+    HEARTH_PUBLISHED_SEQUENCE => PUBLISHED_SEQUENCE: u32 = 8;
     /// [`Policy::discipline`]: CPU time that decays.
     HEARTH_UNIX => UNIX: u32 = 0;
     /// [`Policy::discipline`]: virtual time.
@@ -62,24 +80,76 @@ shared! {
 }
 
 shared! {
-    /// The machine. Domains are sets of CPUs with one last-level cache; those of domain d are
-    /// `member[first[d]..end[d]]`.
+    /// The machine. Domains are sets of CPUs with one last-level cache.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     pub struct Topology = hearth_topology {
         /// One more than the greatest number of a CPU.
         pub nr_cpus: u32,
-        /// Number of cache domains.
-        pub nr_domains: u32,
+        /// CPUs that there are.
+        pub nr_online: u32,
         /// By CPU.
         pub domain_of: [u32; MAX_CPUS],
         /// By CPU.
         pub node_of: [u32; MAX_CPUS],
-        /// CPUs, by domain.
+    }
+}
+
+shared! {
+    /// How the machine's CPUs are parted, and where they look for work: a cell is the CPUs of one part and
+    /// one domain, or [`MAX_CELL`] of these if they are many. CPUs of cell c are
+    /// `member[first[c]..end[c]]`; cells of part p are `part_first[p]..part_end[p]`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    pub struct Shape = hearth_shape {
+        /// Number of parts: 1 is the machine undivided.
+        pub nr_parts: u32,
+        /// Number of cells.
+        pub nr_cells: u32,
+        /// By CPU.
+        pub part_of: [u32; MAX_CPUS],
+        /// By CPU.
+        pub cell_of: [u32; MAX_CPUS],
+        /// CPUs, by cell.
         pub member: [u32; MAX_CPUS],
-        /// By domain.
+        /// By cell.
         pub first: [u32; MAX_CPUS],
-        /// By domain.
+        /// By cell.
         pub end: [u32; MAX_CPUS],
+        /// By part.
+        pub part_first: [u32; MAX_PARTS],
+        /// By part.
+        pub part_end: [u32; MAX_PARTS],
+    }
+}
+
+shared! {
+    /// What a plan says of one task, or of all tasks of a group.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    pub struct Target = hearth_target {
+        /// [`OF_TASK`] and a thread id, or the id of a cgroup.
+        pub id: u64,
+        /// The CPU in whose queue it waits, if its mask allows that; -1 for where it last ran.
+        pub home: i32,
+        /// The only part in which it runs, if its mask allows any; -1 for any.
+        pub part: i32,
+        /// Of the slice that it would have; 1000 leaves it as it is.
+        pub slice_permille: u32,
+        /// 0.
+        pub pad: u32,
+    }
+}
+
+shared! {
+    /// A plan, as the scheduler reads it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    pub struct PlanBuffer = hearth_plan {
+        /// By the kernel's monotonic clock: afterwards it is dropped.
+        pub until_ns: u64,
+        /// How many there are.
+        pub nr_targets: u32,
+        /// 0.
+        pub pad: u32,
+        /// By id, ascending.
+        pub targets: [Target; MAX_TARGETS],
     }
 }
 
@@ -172,5 +242,21 @@ shared! {
         pub previous_cpu: i32,
         /// The queue in which it waits, or -1.
         pub queue: i32,
+        /// Where it is counted while it waits (`bpf/places.h`).
+        pub counted: u32,
+        /// Its weight.
+        pub weight: u32,
+        /// The published word that the rest is of.
+        pub planned: u64,
+        /// Parts of which its mask has every CPU, as bits.
+        pub covers: u64,
+        /// What the plan says: see [`Target::home`].
+        pub home: i32,
+        /// See [`Target::part`].
+        pub part: i32,
+        /// See [`Target::slice_permille`].
+        pub slice_permille: u32,
+        /// 0.
+        pub pad: u32,
     }
 }

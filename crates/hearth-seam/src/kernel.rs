@@ -66,6 +66,8 @@ shared! {
         /// CPU time that it has had.
         pub sum_exec_ns @ "se.sum_exec_runtime": Cell<u64>,
         comm: [u8; 16],
+        /// The id of its group.
+        pub group: Cell<u64>,
     }
 }
 
@@ -88,6 +90,7 @@ impl TaskStruct {
             runnable_at: Cell::new(0),
             sum_exec_ns: Cell::new(0),
             comm,
+            group: Cell::new(1),
         }
     }
 
@@ -99,6 +102,11 @@ impl TaskStruct {
     /// CPUs that the task may run on, as bits.
     pub fn allowed(&self) -> u64 {
         self.cpus_ptr.bits[0].get()
+    }
+
+    /// `cpus_ptr`.
+    pub fn mask(&self) -> CpuMaskPointer {
+        &*self.cpus_ptr
     }
 
     /// `set_cpus_allowed_ptr`, of a task that is in no queue.
@@ -143,7 +151,11 @@ shared! {
     }
 }
 
+/// `const struct cpumask *`.
+pub type CpuMaskPointer = *const CpuMask;
+
 c_types! {
+    CpuMaskPointer => "const struct cpumask *",
     TaskPointer => "struct task_struct *",
     &TaskStruct => "struct task_struct *",
     &CpuMask => "const struct cpumask *",
@@ -166,6 +178,7 @@ shared! {
         pub stopping: Option<extern "C" fn(TaskPointer, bool)>,
         pub yield_ @ "yield": Option<extern "C" fn(TaskPointer, TaskPointer) -> bool>,
         pub set_weight: Option<extern "C" fn(TaskPointer, u32)>,
+        pub set_cpumask: Option<extern "C" fn(TaskPointer, CpuMaskPointer)>,
         pub update_idle: Option<extern "C" fn(i32, bool)>,
         pub cpu_release: Option<extern "C" fn(i32, *mut CpuReleaseArgs)>,
         pub init_task: Option<extern "C" fn(TaskPointer, *mut InitTaskArgs) -> i32>,

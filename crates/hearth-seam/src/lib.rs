@@ -13,20 +13,23 @@ mod interface;
 mod kernel;
 #[cfg(feature = "hosts")]
 mod policy;
+mod published;
 mod queues;
 #[cfg(feature = "hosts")]
 mod topology;
 
 pub use compare::{Build, errors, unit};
 pub use interface::{
-    ATTACHED, COMPLEX, CpuStats, Decision, FAIR, MAX_CPUS, NO_RANK, Policy, SOURCE_DIRECT, SOURCE_DOMAIN,
-    SOURCE_FOREIGN, SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Task, Topology, UNIX,
+    ATTACHED, COMPLEX, CpuStats, Decision, FAIR, MAX_CELL, MAX_CPUS, MAX_PARTS, MAX_TARGETS, NO_RANK,
+    OF_TASK, PLANS, PlanBuffer, Policy, SHAPES, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE,
+    SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Shape, Target, Task, Topology, UNIX,
 };
 pub use kernel::{
     CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART, ExitInfo,
     InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_SWITCH_PARTIAL, Ops, STORAGE_CREATE, TASK_QUEUED,
     TaskPointer, TaskStruct,
 };
+pub use published::Published;
 pub use queues::{cpu_of_queue, queue_of};
 #[cfg(feature = "hosts")]
-pub use topology::TooManyCpus;
+pub use topology::{NoPartition, TooManyCpus};

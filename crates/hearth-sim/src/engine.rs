@@ -346,7 +346,7 @@ impl Simulation {
 
     /// The task on a CPU that can starts a request to the disk, and blocks until it is served.
     fn start_io(&mut self, cpu: usize, task: TaskId, bytes: u64) {
-        self.kernel.tasks[task].sched.allow(self.kernel.all_cpus());
+        self.kernel.allow(task, self.kernel.all_cpus());
         let done_ps = self.disks.serve(self.kernel.port(cpu).now_ps(), bytes);
         self.post(done_ps, Event::Wake { cpu: self.disks.cpu, task });
         self.block(cpu, task);

@@ -59,8 +59,15 @@ impl Kernel {
     pub(crate) fn migrate_current(&mut self, cpu: usize, cpus: u64) {
         let Some(task) = self.cpus[cpu].current else { return };
         self.schedule(cpu, End::SystemCall, false);
-        self.tasks[task].sched.allow(cpus);
+        self.allow(task, cpus);
         self.wake(task, cpu, End::SystemCall);
+    }
+
+    /// `set_cpus_allowed_scx`, of a task that waits in no queue.
+    pub(crate) fn allow(&mut self, task: TaskId, cpus: u64) {
+        let sched = &self.tasks[task].sched;
+        sched.allow(cpus);
+        self.scheduler.set_cpumask(sched);
     }
 
     /// The current task is not runnable any more: `stopping`.

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Places: where a task waits, and which CPUs look for it there.
+ *
+ * CPUs are parted (struct hearth_shape): by the planner, into the sets that the masks of
+ * tasks make, or not at all. By its mask a task is for a CPU
+ *
+ *   shared    it may run on every CPU of that CPU's part. It waits in the shared queue, from
+ *             which all of the part take
+ *   outgoing  the same, and it may run beyond the part: if CPUs there are idle, they look
+ *   stray     it may run on several CPUs, but not on all of the part. It waits in the bound
+ *             queue, where it hides nobody; CPUs that are idle look, and CPUs with fewer that
+ *             wait (waits.h)
+ *   bound     it may run on this CPU alone
+ *
+ * So no busy CPU meets a task that it may not run, and looking for work costs the same
+ * whatever the masks. In each cell of a shape, the CPUs of one part and cache domain, tasks
+ * are counted while they wait, each in the cell and as what it was when it came; when
+ * another shape is published, those of the shape before are counted out there.
+ *
+ * A plan (struct hearth_plan) may say of a task, or of its group, a home, a part and a slice.
+ * What it says is looked up when the task next comes to wait, and remembered. Nothing of it is
+ * trusted: indices are checked, and a mask goes before a plan.
+ */
+#ifndef HEARTH_PLACES_H
+#define HEARTH_PLACES_H
+
+/* Of tasks that wait, in hearth_task.counted: the cell, and as what. */
+#define COUNTED_CELL (NR_CELLS - 1)
+#define COUNTED_SHARED (NR_CELLS << 0)
+#define COUNTED_OUTGOING (NR_CELLS << 1)
+#define COUNTED_STRAY (NR_CELLS << 2)
+
+/* Of a task that has to look the plan up: no published word has this sequence number. */
+#define PLANNED_NEVER (~0ull)
+
+/* ---- The plan in force ---- */
+
+static __always_inline u32 shape_index(u64 word)
+{
+	return word & (HEARTH_SHAPES - 1);
+}
+
+static __always_inline u32 shape_index_before(u64 word)
+{
+	return word >> HEARTH_PUBLISHED_BEFORE & (HEARTH_SHAPES - 1);
+}
+
+static __always_inline struct hearth_shape *shape_at(u32 index)
+{
+	return &shapes[index & (HEARTH_SHAPES - 1)];
+}
+
+static __always_inline struct hearth_plan *plan_of(u64 word)
+{
+	u32 plan = word >> HEARTH_PUBLISHED_PLAN & 3;
+
+	return plan ? &plans[plan - 1 & (HEARTH_PLANS - 1)] : NULL;
+}
+
+static __always_inline u32 part_of(struct hearth_shape *shape, s32 cpu)
+{
+	return shape->part_of[cpu & (HEARTH_MAX_CPUS - 1)] & (HEARTH_MAX_PARTS - 1);
+}
+
+/* The cell of a CPU in a shape, among the cells of all shapes. */
+static __always_inline u32 cell_in(u32 index, s32 cpu)
+{
+	return index << QUEUE_CPU_BITS |
+	       (shape_at(index)->cell_of[cpu & (HEARTH_MAX_CPUS - 1)] & (HEARTH_MAX_CPUS - 1));
+}
+
+static __always_inline u32 cell_of(s32 cpu)
+{
+	return cell_in(shape_index(published), cpu);
+}
+
+/* The members of a cell: from and up to, and each. */
+static __always_inline u32 first_member(u32 cell)
+{
+	return shape_at(cell >> QUEUE_CPU_BITS)->first[cell & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline u32 end_of_members(u32 cell)
+{
+	return shape_at(cell >> QUEUE_CPU_BITS)->end[cell & (HEARTH_MAX_CPUS - 1)];
+}
+
+static __always_inline s32 member(u32 cell, u32 i)
+{
+	return shape_at(cell >> QUEUE_CPU_BITS)->member[i & (HEARTH_MAX_CPUS - 1)];
+}
+
+/* A plan that its daemon has not renewed is dropped, and its shape with it. */
+static __always_inline void plan_check(u64 now_ns)
+{
+	u64 word = published;
+	struct hearth_plan *plan = plan_of(word);
+	u64 plain;
+
+	if (!plan || now_ns <= plan->until_ns)
+		return;
+	plain = ((word >> HEARTH_PUBLISHED_SEQUENCE) + 1) << HEARTH_PUBLISHED_SEQUENCE |
+		shape_index(word) << HEARTH_PUBLISHED_BEFORE;
+	__sync_val_compare_and_swap(&published, word, plain);
+}
+
+/* ---- What it says of a task ---- */
+
+static __always_inline u64 target_id(struct hearth_plan *plan, u32 i)
+{
+	return plan->targets[i & (HEARTH_MAX_TARGETS - 1)].id;
+}
+
+/* The first target whose id is not below this one. */
+static __always_inline u32 target_search(struct hearth_plan *plan, u64 id)
+{
+	u32 from = 0, step;
+
+	for (step = HEARTH_MAX_TARGETS; step; step >>= 1)
+		if (from + step <= plan->nr_targets && target_id(plan, from + step - 1) < id)
+			from += step;
+	return from;
+}
+
+/* What a plan says of an id; later words go before earlier ones. */
+static __always_inline void target_follow(struct hearth_plan *plan, u64 id, struct hearth_task *tc)
+{
+	u32 i = target_search(plan, id);
+	struct hearth_target *target = &plan->targets[i & (HEARTH_MAX_TARGETS - 1)];
+
+	if (i >= plan->nr_targets || i >= HEARTH_MAX_TARGETS || target->id != id)
+		return;
+	if (target->home >= 0 && target->home < (s32)topology.nr_cpus)
+		tc->home = target->home;
+	if (target->part >= 0 && target->part < HEARTH_MAX_PARTS)
+		tc->part = target->part;
+	if (target->slice_permille)
+		tc->slice_permille = target->slice_permille;
+}
+
+/* Parts of which a task may run on every CPU, as bits. */
+verified_alone u64 covered_parts(struct task_struct *p __arg_trusted, u32 index)
+{
+	struct hearth_shape *shape = shape_at(index);
+	u64 covers = ~0ull;
+	u32 i;
+
+	if (p->nr_cpus_allowed >= topology.nr_cpus)
+		return covers;
+	bpf_for(i, 0, topology.nr_online) {
+		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
+
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			covers &= ~(1ull << part_of(shape, cpu));
+	}
+	return covers;
+}
+
+/* Looks up what is published now, and what of it is this task's. */
+verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
+				struct hearth_task *tc __arg_nonnull, u64 word)
+{
+	bool is_same =
+		tc->planned != PLANNED_NEVER && shape_index(tc->planned) == shape_index(word);
+	struct hearth_plan *plan = plan_of(word);
+
+	if (!is_same)
+		tc->covers = covered_parts(p, shape_index(word));
+	tc->planned = word;
+	tc->home = NO_CPU;
+	tc->part = NO_PART;
+	tc->slice_permille = 1000;
+	if (plan) {
+		target_follow(plan, task_group(p), tc);
+		target_follow(plan, HEARTH_OF_TASK | (u32)p->pid, tc);
+	}
+	weigh(tc, tc->weight);
+	return 0;
+}
+
+static __always_inline void plan_follow(struct task_struct *p, struct hearth_task *tc)
+{
+	u64 word = published;
+
+	if (tc->planned != word)
+		plan_look_up(p, tc, word);
+}
+
+/* ---- Where a task waits ---- */
+
+/* Whether a plan says where. */
+static __always_inline bool is_placed(struct hearth_task *tc)
+{
+	return tc->home >= 0 || tc->part >= 0;
+}
+
+/* The CPU of a part where fewest wait, of those that a task may run on; `otherwise` if none. */
+verified_alone int cpu_of_part(struct task_struct *p __arg_trusted, u32 part, s32 otherwise)
+{
+	u32 index = shape_index(published);
+	struct hearth_shape *shape = shape_at(index);
+	s32 best = otherwise;
+	s64 fewest = 0;
+	u32 i;
+
+	bpf_for(i, 0, topology.nr_online) {
+		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
+		s64 waiting = waiting_at(cpu);
+
+		if (part_of(shape, cpu) != part || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (best == otherwise || waiting < fewest) {
+			best = cpu;
+			fewest = waiting;
+		}
+	}
+	return best;
+}
+
+/* In the queue of which CPU a task waits, that is at `cpu` now. */
+static __always_inline s32 place_of(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
+
+	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr))
+		cpu = tc->home;
+	if (tc->part >= 0 && part_of(shape, cpu) != (u32)tc->part)
+		cpu = cpu_of_part(p, tc->part, cpu);
+	return cpu;
+}
+
+/* As what a task is counted that waits for `cpu`; 0 if it is bound. */
+static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	u32 index = shape_index(tc->planned);
+	struct hearth_shape *shape = shape_at(index);
+
+	if (p->nr_cpus_allowed == 1 && topology.nr_cpus > 1)
+		return 0;
+	if (!(tc->covers >> part_of(shape, cpu) & 1))
+		return cell_in(index, cpu) | COUNTED_STRAY;
+	if (shape->nr_parts > 1 && tc->part < 0)
+		return cell_in(index, cpu) | COUNTED_SHARED | COUNTED_OUTGOING;
+	return cell_in(index, cpu) | COUNTED_SHARED;
+}
+
+static __always_inline void count(u32 counted, s32 queue, s64 change)
+{
+	struct cell_ctx *cell = cell_ctx(counted & COUNTED_CELL);
+
+	if (counted & COUNTED_SHARED)
+		__sync_fetch_and_add(&cell->waiting, change);
+	if (counted & COUNTED_OUTGOING)
+		__sync_fetch_and_add(&cell->outgoing, change);
+	if (counted & COUNTED_STRAY) {
+		__sync_fetch_and_add(&cell->strays, change);
+		__sync_fetch_and_add(&queue_ctx(queue)->strays, change);
+	}
+}
+
+#endif
