@@ -12,6 +12,7 @@ mod log;
 pub mod only;
 pub mod scheduler;
 mod shape;
+mod snapshot;
 mod tasks;
 
 pub use decisions::{Decision, Source};
@@ -19,4 +20,5 @@ pub use error::Error;
 pub use hearth_seam::CpuStats;
 pub use scheduler::{Exit, Options, Scheduler};
 pub use shape::domains;
+pub use snapshot::Snapshots;
 pub use tasks::Task;
