@@ -4,6 +4,7 @@
 //! machine's shape, reads its statistics, and says why the kernel let go of it. Nothing here decides
 //! anything: policies come from `hearth-policy`, the topology from `hearth-machine`.
 
+mod board;
 pub mod daemon;
 mod decisions;
 pub mod ending;
