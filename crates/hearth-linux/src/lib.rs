@@ -25,4 +25,4 @@ pub use planning::PlannerStatus;
 pub use scheduler::{Exit, Options, Scheduler};
 pub use shape::domains;
 pub use snapshot::Snapshots;
-pub use tasks::Task;
+pub use tasks::{Planned, Task};
