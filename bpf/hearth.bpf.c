@@ -229,52 +229,66 @@ verified_alone int take_from_cell(u32 cell, s32 cpu)
 	return false;
 }
 
-/* Whether tasks wait in a cell that this CPU may run, as far as counts tell: in the own part all
- * that wait in shared queues, in others those that may leave their part. */
-static __always_inline bool has_work(u32 cell, bool is_own_part)
+/* Whether tasks wait in a shape's i-th cell that a CPU of this part may run, as far as counts tell:
+ * in the part all that wait in shared queues, in others those that may leave their part. */
+static __always_inline bool has_work(u32 index, u32 part, u32 i)
 {
-	struct cell_ctx *cc = cell_ctx(cell);
+	struct cell_ctx *cc = cell_ctx(index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1)));
+	struct hearth_shape *shape = shape_at(index);
+	bool is_own_part = i >= shape->part_first[part] && i < shape->part_end[part];
 
 	return (is_own_part ? cc->waiting : cc->outgoing) > 0 || cc->strays > 0;
 }
 
-/* Looks through the cells of a shape. Returns whether there is work in one, or, for who takes,
- * whether a task of it was taken. */
-verified_alone int look_through(u32 index, s32 cpu, bool takes)
+verified_alone int is_work_in(u32 index, s32 cpu)
 {
-	struct hearth_shape *shape = shape_at(index);
-	u32 part = part_of(shape, cpu), own = cell_in(index, cpu);
+	u32 part = part_of(shape_at(index), cpu);
 	u32 i;
 
-	/* Near ones first. */
-	if (has_work(own, true) && (!takes || take_from_cell(own, cpu)))
-		return true;
-	bpf_for(i, 0, shape->nr_cells) {
-		bool is_own_part = i >= shape->part_first[part] && i < shape->part_end[part];
-		u32 cell = index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1));
-
-		if (cell != own && has_work(cell, is_own_part) &&
-		    (!takes || take_from_cell(cell, cpu)))
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		if (has_work(index, part, i))
 			return true;
 	}
 	return false;
 }
 
-/* Whether there is work for a CPU that has none, of any rank; who takes, takes it. */
-verified_alone int look_anywhere(s32 cpu, bool takes)
+verified_alone int take_from_shape(u32 index, s32 cpu)
 {
-	u64 word = published;
+	u32 part = part_of(shape_at(index), cpu), own = cell_in(index, cpu);
+	u32 i;
 
-	if (queue_ctx(bound_queue(cpu))->waiting > 0 && (!takes || take(bound_queue(cpu), cpu)))
+	/* Near ones first. */
+	if (has_work(index, part, own & (HEARTH_MAX_CPUS - 1)) && take_from_cell(own, cpu))
 		return true;
-	if (queue_ctx(shared_queue(cpu))->waiting > 0 && (!takes || take(shared_queue(cpu), cpu)))
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		if (has_work(index, part, i) && take_from_cell(index << QUEUE_CPU_BITS | i, cpu))
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is work of any rank, also in cells of the shape before. */
+static __always_inline bool is_work_anywhere(s32 cpu)
+{
+	u32 now = shape_index(published), before = shape_index_before(published);
+
+	if (waiting_at(cpu) > 0)
 		return true;
-	if (is_attached())
-		return false;
-	if (look_through(shape_index(word), cpu, takes))
+	return !is_attached() &&
+	       (is_work_in(now, cpu) || (before != now && is_work_in(before, cpu)));
+}
+
+/* Anything that may run here, of any rank. */
+verified_alone int take_anything(s32 cpu)
+{
+	u32 now = shape_index(published), before = shape_index_before(published);
+
+	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
 		return true;
-	return shape_index_before(word) != shape_index(word) &&
-	       look_through(shape_index_before(word), cpu, takes);
+	if (queue_ctx(shared_queue(cpu))->waiting > 0 && take(shared_queue(cpu), cpu))
+		return true;
+	return !is_attached() &&
+	       (take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)));
 }
 
 /* complex: a task of the own queue, by its pid. */
@@ -308,7 +322,7 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 		/* It is gone, or may not run here. */
 		best->rank = HEARTH_NO_RANK;
 	}
-	return !may_keep && look_anywhere(cpu, true);
+	return !may_keep && take_anything(cpu);
 }
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
@@ -485,7 +499,7 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 	}
 	if (tracing)
 		decision_idle(cpu);
-	if (look_anywhere(cpu, false))
+	if (is_work_anywhere(cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 

@@ -34,6 +34,11 @@
 /* Of a task that has to look the plan up: no published word has this sequence number. */
 #define PLANNED_NEVER (~0ull)
 
+#define NO_PLAN (-1)
+#define TARGET_BITS 10
+
+_Static_assert(1 << TARGET_BITS == HEARTH_MAX_TARGETS, "a search halves until one is left");
+
 /* ---- The plan in force ---- */
 
 static __always_inline u32 shape_index(u64 word)
@@ -51,11 +56,10 @@ static __always_inline struct hearth_shape *shape_at(u32 index)
 	return &shapes[index & (HEARTH_SHAPES - 1)];
 }
 
-static __always_inline struct hearth_plan *plan_of(u64 word)
+/* The index of the plan, or NO_PLAN. */
+static __always_inline s32 plan_index(u64 word)
 {
-	u32 plan = word >> HEARTH_PUBLISHED_PLAN & 3;
-
-	return plan ? &plans[plan - 1 & (HEARTH_PLANS - 1)] : NULL;
+	return (s32)(word >> HEARTH_PUBLISHED_PLAN & 3) - 1;
 }
 
 static __always_inline u32 part_of(struct hearth_shape *shape, s32 cpu)
@@ -95,10 +99,10 @@ static __always_inline s32 member(u32 cell, u32 i)
 static __always_inline void plan_check(u64 now_ns)
 {
 	u64 word = published;
-	struct hearth_plan *plan = plan_of(word);
+	s32 plan = plan_index(word);
 	u64 plain;
 
-	if (!plan || now_ns <= plan->until_ns)
+	if (plan == NO_PLAN || now_ns <= plans[plan & (HEARTH_PLANS - 1)].until_ns)
 		return;
 	plain = ((word >> HEARTH_PUBLISHED_SEQUENCE) + 1) << HEARTH_PUBLISHED_SEQUENCE |
 		shape_index(word) << HEARTH_PUBLISHED_BEFORE;
@@ -107,26 +111,35 @@ static __always_inline void plan_check(u64 now_ns)
 
 /* ---- What it says of a task ---- */
 
-static __always_inline u64 target_id(struct hearth_plan *plan, u32 i)
+/* By itself, for the verifier would follow each way that a search can take. */
+verified_alone u64 target_id(u32 index, u32 i)
 {
-	return plan->targets[i & (HEARTH_MAX_TARGETS - 1)].id;
+	return plans[index & (HEARTH_PLANS - 1)].targets[i & (HEARTH_MAX_TARGETS - 1)].id;
 }
 
-/* The first target whose id is not below this one. */
-static __always_inline u32 target_search(struct hearth_plan *plan, u64 id)
+/* The first of a plan's targets whose id is not below this one. */
+verified_alone u32 target_search(u32 index, u64 id)
 {
-	u32 from = 0, step;
+	u32 from = 0, to = plans[index & (HEARTH_PLANS - 1)].nr_targets, i;
 
-	for (step = HEARTH_MAX_TARGETS; step; step >>= 1)
-		if (from + step <= plan->nr_targets && target_id(plan, from + step - 1) < id)
-			from += step;
+	bpf_for(i, 0, TARGET_BITS + 1) {
+		u32 middle = (from + to) / 2;
+
+		if (from >= to)
+			break;
+		if (target_id(index, middle) < id)
+			from = middle + 1;
+		else
+			to = middle;
+	}
 	return from;
 }
 
 /* What a plan says of an id; later words go before earlier ones. */
-static __always_inline void target_follow(struct hearth_plan *plan, u64 id, struct hearth_task *tc)
+static __always_inline void target_follow(u32 index, u64 id, struct hearth_task *tc)
 {
-	u32 i = target_search(plan, id);
+	struct hearth_plan *plan = &plans[index & (HEARTH_PLANS - 1)];
+	u32 i = target_search(index, id);
 	struct hearth_target *target = &plan->targets[i & (HEARTH_MAX_TARGETS - 1)];
 
 	if (i >= plan->nr_targets || i >= HEARTH_MAX_TARGETS || target->id != id)
@@ -163,7 +176,7 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 {
 	bool is_same =
 		tc->planned != PLANNED_NEVER && shape_index(tc->planned) == shape_index(word);
-	struct hearth_plan *plan = plan_of(word);
+	s32 plan = plan_index(word);
 
 	if (!is_same)
 		tc->covers = covered_parts(p, shape_index(word));
@@ -171,7 +184,7 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 	tc->home = NO_CPU;
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
-	if (plan) {
+	if (plan != NO_PLAN) {
 		target_follow(plan, task_group(p), tc);
 		target_follow(plan, HEARTH_OF_TASK | (u32)p->pid, tc);
 	}
