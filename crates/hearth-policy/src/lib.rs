@@ -153,3 +153,8 @@ pub enum PolicyError {
     #[error(transparent)]
     Unreadable(#[from] UnreadableError),
 }
+
+/// The example of the documentation, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-a-planner.md")]
+struct WriteAPlanner;
