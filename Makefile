@@ -5,6 +5,7 @@
 # make static the command for the real kernel as one file: target/static/.../hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
+#             bench and bench-kernel with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
@@ -62,6 +63,7 @@ lint:
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources
 
+SMALL ?=
 BENCH := target/bench
 
 bench: packages
@@ -69,7 +71,7 @@ bench: packages
 	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
 	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
 	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
-	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH)
+	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
 	$(CARGO) run --release --locked -q -p hearth-policy --example planner
