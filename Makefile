@@ -5,18 +5,24 @@
 # make static the command for the real kernel as one file: target/static/.../hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
-#             bench and bench-kernel with SMALL=1: just enough to see that everything works
+#             demo, bench and bench-kernel with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
+SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel book build static deb packages
+.PHONY: demo test lint bench bench-kernel book build static deb packages lab-packages
 
-packages:
+packages: lab-packages
+	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
+		/usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
+
+# What the simulated machine needs, and recordings for it. Without a recorder there is valgrind's.
+lab-packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
-	@tools/install-packages cc=build-essential qemu-x86_64=qemu-user valgrind=valgrind \
-		clang-19=clang-19 pkg-config=pkg-config /usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
+	@tools/install-packages cc=build-essential
+	@tools/install-recorder || tools/install-packages valgrind=valgrind
 
 build: packages
 	$(CARGO) build --release --locked -p hearth
@@ -44,9 +50,12 @@ deb: static
 	$(CARGO) deb --quiet --locked -p hearth --no-build --no-strip --output $(DEB)/
 	dpkg-deb --contents $(DEB)/hearth_*.deb
 
-demo: build
+# What the demo does not run, the real kernel's half, is not built for it.
+demo: lab-packages
+	@echo "Building the simulated machine and its lab, some 150 parts: one to three minutes the first time"
+	$(CARGO) build --release --locked -p hearth --no-default-features --features lab
 	@mkdir -p $(OUT)
-	@tools/demo target/release/hearth $(OUT)
+	@tools/demo target/release/hearth $(OUT) $(if $(SMALL),--small)
 
 # Without a guest the kernel tests are skipped; install-guest says why.
 test: packages static
@@ -63,7 +72,6 @@ lint:
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources
 
-SMALL ?=
 BENCH := target/bench
 
 bench: packages
