@@ -86,7 +86,7 @@ bench: packages
 	$(CARGO) run --release --locked -q -p hearth-policy --example planner
 
 bench-kernel: packages static
-	@tools/bench-kernel
+	@tools/bench-kernel $(if $(SMALL),--small)
 
 book:
 	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked
