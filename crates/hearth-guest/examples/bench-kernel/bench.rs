@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 
+/// How often a timer wakes each task whose waits are measured.
+const PERIOD_US: usize = 2000;
+
 /// An operation that `programs/bench.c` counts, or how long timers of `programs/tasks` wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Bench {
@@ -88,7 +91,7 @@ impl Bench {
         let Some(each) = self.spinners_each() else { return format!("bench {name}") };
         let length_ms = 8000 / cpus;
         format!(
-            "echo bench={name} $(tasks sleepers {} {length_ms} {}) state=$(cat /sys/kernel/sched_ext/state)",
+            "echo bench={name} $(tasks sleepers {} {length_ms} {} {PERIOD_US}) state=$(cat /sys/kernel/sched_ext/state)",
             cpus / 2,
             each * cpus
         )
