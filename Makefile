@@ -63,11 +63,11 @@ test: packages static
 	@tools/install-guest || [ -z "$$HEARTH_REQUIRE_GUEST" ]
 	@CARGO="$(CARGO)" HEARTH_STATIC=$(STATIC) tools/test
 
-lint:
+lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth-native/src/*.c \
+		crates/hearth-native/src/*.c crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
@@ -88,6 +88,7 @@ bench: packages
 bench-kernel: packages static
 	@tools/bench-kernel $(if $(SMALL),--small)
 
+# A debug build of mdbook is done much sooner, and fast enough.
 book:
-	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked
+	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked --debug
 	mdbook build docs

@@ -1,4 +1,5 @@
-//! Records real programs. Tests that need a tool which is missing say so and pass.
+//! Records real programs. Tests that need a tool which is missing say so and pass, but for a QEMU that
+//! `HEARTH_QEMU` names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -113,6 +114,7 @@ impl Bench {
 fn lacks(backend: Backend) -> bool {
     let missing = find_tool(backend).err();
     if let Some(error) = &missing {
+        assert!(backend != Backend::Qemu || std::env::var_os("HEARTH_QEMU").is_none(), "{error}");
         println!("skipped: {error}");
     }
     missing.is_some()
