@@ -1,7 +1,8 @@
-//! Compiles the scheduler for the kernel, with what compares it with Rust.
+//! Compiles the scheduler for the kernel, and the snapshot, each with what compares it with Rust.
 
-use hearth_seam::Build;
+use hearth_seam::{Build, unit};
 
 fn main() {
-    hearth_bpf::build(&hearth_seam::unit(&["bpf/hearth.bpf.c"], Build::Bpf), "hearth");
+    hearth_bpf::build(&unit(&["bpf/hearth.bpf.c"], Build::Bpf), "hearth");
+    hearth_bpf::build(&unit(&["bpf/snapshot.bpf.c"], Build::Snapshot), "snapshot");
 }

@@ -62,6 +62,12 @@ pub enum Error {
         /// Which.
         section: &'static str,
     },
+    /// No planner has this name.
+    #[error("there is no planner {name}; there are: none, {}", hearth_policy::planners::NAMES.join(", "))]
+    NoPlanner {
+        /// As given.
+        name: String,
+    },
     /// The kernel refuses the program.
     #[error(
         "the kernel refuses the scheduler ({step}): {source}; `hearth doctor` says what this kernel can do{log}"

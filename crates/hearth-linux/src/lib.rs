@@ -4,19 +4,25 @@
 //! machine's shape, reads its statistics, and says why the kernel let go of it. Nothing here decides
 //! anything: policies come from `hearth-policy`, the topology from `hearth-machine`.
 
+mod board;
 pub mod daemon;
 mod decisions;
 pub mod ending;
 mod error;
 mod log;
+mod memory;
 pub mod only;
+mod planning;
 pub mod scheduler;
 mod shape;
+mod snapshot;
 mod tasks;
 
 pub use decisions::{Decision, Source};
 pub use error::Error;
 pub use hearth_seam::CpuStats;
+pub use planning::PlannerStatus;
 pub use scheduler::{Exit, Options, Scheduler};
 pub use shape::domains;
-pub use tasks::Task;
+pub use snapshot::Snapshots;
+pub use tasks::{Planned, Task};

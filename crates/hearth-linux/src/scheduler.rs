@@ -13,6 +13,7 @@ use hearth_seam::{self as seam, CpuStats};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 use std::mem::{MaybeUninit, offset_of};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr;
 
 #[allow(warnings, clippy::all)]
@@ -100,6 +101,11 @@ impl Scheduler {
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
         Ok(Self { _link: link, skeleton, decisions: None, cpus })
+    }
+
+    /// The maps of what it remembers of tasks, and of its data.
+    pub(crate) fn maps(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.skeleton.maps.task_ctxs.as_fd(), self.skeleton.maps.bss.as_fd())
     }
 
     fn shared(&self) -> Option<&bpf::types::bss> {

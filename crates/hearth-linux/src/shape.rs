@@ -35,6 +35,14 @@ pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
     domains
 }
 
+/// Each online CPU with its cache domain, from 0, and its memory node.
+pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {
+    let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
+    let place = |domain: usize| move |cpu: usize| (cpu, domain, node_of(cpu).unwrap_or(0));
+    let domains = domains(host).into_iter().enumerate();
+    domains.flat_map(|(domain, cpus)| cpus.into_iter().map(place(domain))).collect()
+}
+
 pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);

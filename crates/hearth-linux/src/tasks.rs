@@ -28,6 +28,33 @@ pub struct Task {
     pub previous_cpu: Option<i32>,
     /// Whose queue it waits in; none if it runs or sleeps.
     pub queue: Option<i32>,
+    /// What the plan says of it.
+    pub plan: Planned,
+}
+
+/// What a plan says of a task, or of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The plan that was looked up when the task last came to wait.
+    pub sequence: u64,
+    /// The CPU in whose queue it waits.
+    pub home: Option<i32>,
+    /// The part in which alone it runs.
+    pub part: Option<i32>,
+    /// Its slice, in thousandths of what the policy gives it.
+    pub slice_permille: u32,
+}
+
+impl Planned {
+    fn of(raw: &seam::Task) -> Self {
+        let number = |number: i32| (number >= 0).then_some(number);
+        Self {
+            sequence: seam::Published::of(raw.planned).sequence,
+            home: number(raw.home),
+            part: number(raw.part),
+            slice_permille: raw.slice_permille,
+        }
+    }
 }
 
 /// Looks a thread up; `None` if it is gone, or not Hearth's.
@@ -47,5 +74,6 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
         last_cpu: cpu(raw.last_cpu),
         previous_cpu: cpu(raw.previous_cpu),
         queue: seam::cpu_of_queue(raw.queue),
+        plan: Planned::of(&raw),
     })
 }

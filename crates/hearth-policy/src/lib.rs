@@ -11,15 +11,26 @@
 //! [`Credit`] grants it for the warmth that it may find on that CPU. A larger credit keeps a task
 //! longer where it is; no task falls behind its fair share by more than the sum of its credits and
 //! one quantum.
+//!
+//! Beside these constants, a [`Controller`] plans while the scheduler runs: of what tasks did (a
+//! [`Snapshot`]) its planners make a [`Plan`], which the scheduler follows until the next one.
 
 mod check;
+mod controller;
 pub mod pages;
+mod plan;
+pub mod planners;
 mod presets;
+pub mod snapshot;
 mod text;
 
 use hearth_machine::located::{LocatedError, UnreadableError};
 
+pub use controller::{Controller, WrongPlan};
+pub use plan::{MAX_PARTS, MAX_TARGETS, Of, Plan, PlanError, SLICE_PERMILLE, Target};
+pub use planners::Planner;
 pub use presets::presets;
+pub use snapshot::Snapshot;
 
 /// A scheduling policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,3 +153,8 @@ pub enum PolicyError {
     #[error(transparent)]
     Unreadable(#[from] UnreadableError),
 }
+
+/// The example of the documentation, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/write-a-planner.md")]
+struct WriteAPlanner;

@@ -2,18 +2,20 @@
 
 use crate::declare::{CType, Constant, Field, Layout};
 use crate::{
-    CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Shape, Task, Topology, interface,
-    kernel, queues,
+    CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Sample, Shape, Task, Topology,
+    interface, kernel, queues, snapshot,
 };
 use std::fmt::Write;
 
-/// Which build of the scheduler is compared.
+/// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
     /// The shared object that a kernel of ours loads, against `bpf/native/`.
     Native,
     /// The BPF object, against the real kernel's types.
     Bpf,
+    /// The BPF object beside it that tells what tasks do.
+    Snapshot,
 }
 
 /// A source that includes these files, and then asserts that what they have declared is what Rust has. The
@@ -43,6 +45,9 @@ pub fn errors(printed: &str) -> String {
 fn layouts(build: Build) -> Vec<Layout> {
     use interface::{Decision, Target};
     use kernel::{CpuMask, CpuReleaseArgs, ExitInfo, InitTaskArgs, TaskStruct};
+    if build == Build::Snapshot {
+        return vec![Sample::layout(), Task::layout()];
+    }
     let mut layouts =
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
     layouts.extend([Shape::layout(), Target::layout(), PlanBuffer::layout()]);
@@ -61,12 +66,18 @@ fn layouts(build: Build) -> Vec<Layout> {
 }
 
 fn constants(build: Build) -> Vec<Constant> {
+    if build == Build::Snapshot {
+        return snapshot::all();
+    }
     let real = if build == Build::Bpf { kernel::of_the_real_kernel() } else { Vec::new() };
     interface::all().into_iter().chain(queues::all()).chain(kernel::all()).chain(real).collect()
 }
 
 /// What hosts find by name.
 fn globals(build: Build) -> Vec<(&'static str, String)> {
+    if build == Build::Snapshot {
+        return vec![("is_partial", bool::c()), ("*task_ctxs.value", Task::c())];
+    }
     let mut globals = vec![
         ("policy", Policy::c()),
         ("topology", Topology::c()),

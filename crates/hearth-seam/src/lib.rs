@@ -15,6 +15,7 @@ mod kernel;
 mod policy;
 mod published;
 mod queues;
+mod snapshot;
 #[cfg(feature = "hosts")]
 mod topology;
 
@@ -31,5 +32,6 @@ pub use kernel::{
 };
 pub use published::Published;
 pub use queues::{cpu_of_queue, queue_of};
+pub use snapshot::{ASLEEP, MASK_WORDS, RUNNING, Sample, WAITING};
 #[cfg(feature = "hosts")]
 pub use topology::{NoPartition, TooManyCpus};

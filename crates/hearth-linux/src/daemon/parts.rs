@@ -1,12 +1,12 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
 use crate::only::Only;
-use crate::{Error, Options, Scheduler};
+use crate::planning::{Planning, Reach, Stuck};
+use crate::{Error, Options, Scheduler, memory};
 use hearth_host::journal::Journal;
 use hearth_host::service::{Running, Service, Setting};
 use hearth_machine::host;
-use hearth_policy::Policy;
-use procfs::process::{MMPermissions, MMapPath};
+use hearth_policy::{Controller, Planner, Policy, planners};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -21,13 +21,18 @@ pub struct Work {
     pub services: Vec<Box<dyn Service>>,
     /// The folder of the cgroup whose tasks alone are to be Hearth's.
     pub only: Option<PathBuf>,
+    /// The planner of the scheduler, one of [`planners::NAMES`]; none if it is to be left without plans.
+    pub planner: Option<String>,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
+    /// For tests: after some steps the planner never returns.
+    pub planner_stalls: bool,
 }
 
 /// What a daemon holds: a scheduler or a service at least.
 pub(super) struct Parts {
     pub(super) scheduler: Option<Scheduler>,
+    pub(super) planning: Option<Planning>,
     pub(super) only: Option<Only>,
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
@@ -38,8 +43,16 @@ impl Parts {
     /// Has all of it in force; what is changed on the host goes to the journal, and stays changed after
     /// an error.
     pub(super) fn start(work: &Work, journal: &Arc<Mutex<Journal>>) -> Result<Self, Error> {
-        let mut parts =
-            Self { scheduler: None, only: None, services: BTreeMap::new(), since: Instant::now() };
+        let mut parts = Self {
+            scheduler: None,
+            planning: None,
+            only: None,
+            services: BTreeMap::new(),
+            since: Instant::now(),
+        };
+        if let (Some(name), Some(_)) = (&work.planner, &work.policy) {
+            parts.planning = Some(Planning::begin(controller(name, work.planner_stalls)?)?);
+        }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
             parts.only = Some(Only::begin(cgroup, Arc::clone(journal))?);
@@ -62,31 +75,21 @@ impl Parts {
         self.scheduler = None;
         let host = host::read(Path::new("/"))?;
         let options = Options { partial: work.only.is_some(), stalls: work.stalls };
-        self.scheduler = Some(Scheduler::start(policy, &host, options)?);
-        give_memory_back();
+        let scheduler = self.scheduler.insert(Scheduler::start(policy, &host, options)?);
+        memory::give_back();
+        if let Some(planning) = &self.planning {
+            planning.reach(Reach::new(scheduler, host, options.partial)?);
+        }
         self.since = Instant::now();
         Ok(())
     }
 }
 
-/// Loading parses all of the kernel's types, and runs code that nothing needs afterwards; what that
-/// took is given back to the system.
-fn give_memory_back() {
-    unsafe extern "C" {
-        fn malloc_trim(pad: usize) -> i32;
+fn controller(planner: &str, stalls: bool) -> Result<Controller, Error> {
+    let unknown = || Error::NoPlanner { name: planner.to_owned() };
+    let mut all: Vec<Box<dyn Planner>> = vec![planners::named(planner).ok_or_else(unknown)?];
+    if stalls {
+        all.push(Box::new(Stuck::default()));
     }
-    // SAFETY: takes a number, returns one, and touches only free memory.
-    unsafe {
-        malloc_trim(0);
-    }
-    let maps = procfs::process::Process::myself().and_then(|own| own.maps());
-    for map in maps.into_iter().flatten() {
-        let is_code = map.perms.contains(MMPermissions::EXECUTE) && !map.perms.contains(MMPermissions::WRITE);
-        if let (true, MMapPath::Path(_), (start, end)) = (is_code, &map.pathname, map.address) {
-            // SAFETY: pages of a file that are never written to; they come back from it when they are run.
-            unsafe {
-                libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_DONTNEED);
-            }
-        }
-    }
+    Ok(Controller::new(all))
 }

@@ -1,7 +1,8 @@
 //! What the daemon tells: of itself, of decisions, of tasks.
 
 use super::parts::{Parts, Work};
-use crate::{CpuStats, Decision, Scheduler, Task};
+use crate::planning::Planning;
+use crate::{CpuStats, Decision, PlannerStatus, Scheduler, Task};
 use hearth_host::service::{Metric, Number};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,9 @@ pub struct Status {
     pub policy: Option<String>,
     /// The cgroup whose tasks alone are Hearth's.
     pub only: Option<PathBuf>,
+    /// The planner, if the scheduler has one.
+    #[serde(default)]
+    pub planner: Option<PlannerStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -56,6 +60,7 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
         pid: std::process::id(),
         policy: work.policy.as_ref().map(|policy| policy.name.clone()),
         only: work.only.clone(),
+        planner: parts.planning.as_ref().map(Planning::status),
         up_s: parts.since.elapsed().as_secs_f64(),
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
         services: parts
@@ -152,6 +157,7 @@ mod tests {
             pid: 1,
             policy: Some("fair".into()),
             only: None,
+            planner: None,
             up_s: 1.5,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
             services: BTreeMap::new(),

@@ -5,16 +5,28 @@ use crate::failure::Failure;
 use crate::names;
 use anyhow::anyhow;
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use hearth_host::cgroup;
 use hearth_host::service::Service;
 use hearth_linux::daemon::Work;
 use hearth_migration::FollowPages;
+use hearth_policy::planners;
 
 /// The page policy if none is named.
 const PAGES: &str = "linux";
 
 /// The word for no page policy at all.
 const NO_PAGES: &str = "none";
+
+/// The planner if none is named.
+const PLANNER: &str = "masks";
+
+/// The word for no planner at all.
+const NO_PLANNER: &str = "none";
+
+fn planner_names() -> PossibleValuesParser {
+    [NO_PLANNER].into_iter().chain(planners::NAMES).collect::<Vec<_>>().into()
+}
 
 #[derive(Clone, Debug, Args)]
 pub struct Choice {
@@ -25,9 +37,12 @@ pub struct Choice {
     /// TOML file
     #[arg(long, value_name = "PAGES")]
     pages: Option<String>,
+    /// What plans while the scheduler runs: masks parts the machine as its tasks' CPU masks do
+    #[arg(long, default_value = PLANNER, value_parser = planner_names())]
+    planner: String,
     /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
     /// no sched_ext
-    #[arg(long, conflicts_with = "policy")]
+    #[arg(long, conflicts_with_all = ["policy", "planner"])]
     pages_only: bool,
     /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
     #[arg(long, value_name = "CGROUP")]
@@ -60,7 +75,8 @@ impl Choice {
             )));
         }
         let only = self.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
-        Ok(Work { policy, services, only, stalls: false })
+        let planner = Some(self.planner.clone()).filter(|planner| planner != NO_PLANNER);
+        Ok(Work { policy, services, only, planner, ..Work::default() })
     }
 
     /// Whether it says that pages are to move.
@@ -85,6 +101,9 @@ impl Choice {
             words.push("--pages-only");
         } else {
             words.extend(["--policy", &self.policy]);
+            if self.planner != PLANNER {
+                words.extend(["--planner", &self.planner]);
+            }
         }
         for (option, value) in [("--pages", &self.pages), ("--only", &self.only)] {
             if let Some(value) = value {
@@ -115,6 +134,7 @@ mod tests {
         for line in [
             &["--policy", "fair"][..],
             &["--policy", "light", "--pages", "none", "--only", "a.service"],
+            &["--policy", "fair", "--planner", "none"],
             &["--pages-only", "--pages", "./mine.toml"],
         ] {
             assert_eq!(words(line), line);

@@ -1,5 +1,6 @@
 //! `hearth explain`: why a task is on its CPU, in words.
 
+use super::plan;
 use super::start::failure;
 use super::trace::{none_runs, watch};
 use crate::failure::{Failure, Outcome};
@@ -86,10 +87,11 @@ fn history(task: &Task) -> String {
         (None, None) => "has not run yet".to_owned(),
     };
     let before = task.previous_cpu.map(|cpu| format!(", before that on CPU {cpu}")).unwrap_or_default();
+    let plan = plan::of_task(&task.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
     let [domain, node, far] = task.moves;
     format!(
         "{} {place}{before}; began to run {} times, moved {} times ({domain} in its cache domain, {node} in its \
-         node, {far} further), went on by its credit {} times",
+         node, {far} further), went on by its credit {} times{plan}",
         task.tid,
         task.runs,
         domain + node + far,

@@ -4,6 +4,7 @@ pub mod choice;
 pub mod doctor;
 pub mod explain;
 pub mod pages;
+pub mod plan;
 pub mod start;
 pub mod status;
 pub mod stop;

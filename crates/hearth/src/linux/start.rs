@@ -21,6 +21,7 @@ Examples:
   hearth start --only nginx.service     the tasks of this cgroup, no others
   hearth start --policy ./mine.toml     with a policy of one's own
   hearth start --pages none             pages stay on their memory nodes
+  hearth start --planner none           without plans
   hearth start --pages-only             pages follow their processes under the kernel's own scheduler";
 
 #[derive(Debug, Args)]
@@ -39,13 +40,17 @@ pub struct Arguments {
     /// Let no task run that waits, to see what the kernel does: for tests
     #[arg(long, hide = true)]
     stall: bool,
+    /// Have the planner stop answering after a while, to see what is left: for tests
+    #[arg(long, hide = true)]
+    stall_planner: bool,
     /// Leave the terminal's session: for the process that `start` leaves behind
     #[arg(long, hide = true, requires = "foreground")]
     detached: bool,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let work = Work { stalls: arguments.stall, ..arguments.choice.work()? };
+    let work =
+        Work { stalls: arguments.stall, planner_stalls: arguments.stall_planner, ..arguments.choice.work()? };
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
     }

@@ -1,7 +1,7 @@
 //! `hearth status`: who schedules this machine.
 
-use super::pages;
 use super::start::{ending, failure};
+use super::{pages, plan};
 use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
@@ -51,8 +51,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
             status.pid
         ));
     };
+    let plan = status.planner.as_ref().map(plan::summary).unwrap_or_default();
     let mut text = format!(
-        "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{pages}\n\
+        "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{plan}{pages}\n\
          {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n",
         status.pid, "cpu", "kept", "own", "domain", "foreign", "direct", "preempted", "idle", "late",
     );

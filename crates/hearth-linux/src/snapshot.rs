@@ -1,0 +1,135 @@
+//! Snapshots of the real kernel: what all tasks do, in one pass (`bpf/snapshot.bpf.c`).
+
+use crate::{Error, log, shape};
+use bpf::SnapshotSkelBuilder;
+use bytemuck::{Zeroable, bytes_of_mut};
+use hearth_machine::host::HostTopology;
+use hearth_policy::Snapshot;
+use hearth_policy::snapshot::{State, Task};
+use hearth_seam::{self as seam, MASK_WORDS, Sample};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Iter, Link, OpenObject};
+use std::collections::HashMap;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+
+#[allow(warnings, clippy::all)]
+mod bpf {
+    include!(concat!(env!("OUT_DIR"), "/snapshot.skel.rs"));
+}
+
+/// What the kernel writes at a time, at most.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// Takes snapshots. Dropping it unloads what the kernel has of it.
+pub struct Snapshots {
+    link: Link,
+    cpus: Vec<(usize, usize, usize)>,
+    buffer: Vec<u8>,
+}
+
+impl Snapshots {
+    /// Loads what walks the tasks. `task_ctxs` is the scheduler's map of what it remembers of them; without,
+    /// nothing is known of their usage. `is_partial`: the scheduler has the tasks of its own class only.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn load(
+        host: &HostTopology,
+        task_ctxs: Option<BorrowedFd<'_>>,
+        is_partial: bool,
+    ) -> Result<Self, Error> {
+        let refused = |step| move |source| Error::refused(step, source);
+        log::keep();
+        let mut object = MaybeUninit::<OpenObject>::uninit();
+        let mut open =
+            SnapshotSkelBuilder::default().open(&mut object).map_err(refused("open the snapshot"))?;
+        if let Some(map) = task_ctxs {
+            open.maps.task_ctxs.reuse_fd(map).map_err(refused("share tasks"))?;
+        }
+        let constants = open.maps.rodata_data.as_deref_mut();
+        constants.ok_or(Error::Incomplete { section: "read-only data" })?.is_partial = is_partial;
+        let skeleton = open.load().map_err(refused("load the snapshot"))?;
+        // The link holds the program, and the program its maps.
+        let link = skeleton.progs.snapshot.attach_iter_with_opts(libbpf_rs::IterOpts::None);
+        let link = link.map_err(refused("attach the snapshot"))?;
+        Ok(Self { link, cpus: shape::places(host), buffer: Vec::new() })
+    }
+
+    /// What all tasks do.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn take(&mut self) -> Result<Snapshot, Error> {
+        let refused = |source| Error::refused("snapshot", source);
+        let mut walk = Iter::new(&self.link).map_err(refused)?;
+        let mut snapshot = Snapshot::new(now_ns(), self.cpus.iter().copied());
+        let mut masks = Masks::default();
+        self.buffer.resize(CHUNK_BYTES, 0);
+        let mut kept = 0;
+        loop {
+            let read = walk.read(&mut self.buffer[kept..]).map_err(|error| refused(error.into()))?;
+            if read == 0 {
+                return Ok(snapshot);
+            }
+            kept += read;
+            let samples = self.buffer[..kept].chunks_exact(size_of::<Sample>());
+            let rest = samples.remainder().len();
+            samples.for_each(|bytes| add(&mut snapshot, &mut masks, bytes));
+            self.buffer.copy_within(kept - rest..kept, 0);
+            kept = rest;
+        }
+    }
+}
+
+/// The masks that were met, with their indices in the snapshot: most tasks share a few.
+type Masks = HashMap<[u64; MASK_WORDS], usize>;
+
+fn add(snapshot: &mut Snapshot, masks: &mut Masks, bytes: &[u8]) {
+    let mut sample = Sample::zeroed();
+    bytes_of_mut(&mut sample).copy_from_slice(bytes);
+    let mask = *masks.entry(sample.mask).or_insert_with(|| snapshot.mask(sample.cpus().collect()));
+    snapshot.add(Task {
+        tid: sample.tid,
+        process: sample.process,
+        group: sample.group,
+        weight: sample.weight,
+        cpu: usize::try_from(sample.cpu).unwrap_or(0),
+        mask,
+        state: match sample.state {
+            seam::RUNNING => State::Running,
+            seam::WAITING => State::Waiting,
+            _ => State::Asleep,
+        },
+        usage_ns: sample.usage,
+        ran_ns: sample.ran_ns,
+        waited_ns: sample.waited_ns,
+    });
+}
+
+/// The clock by which the scheduler reads plans.
+pub(crate) fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_of_the_same_mask_share_it() {
+        let mut snapshot = Snapshot::new(0, [(0, 0, 0), (1, 0, 0)]);
+        let mut masks = Masks::default();
+        let mut sample = Sample { tid: 7, state: seam::RUNNING, cpu: 1, ..Sample::default() };
+        sample.mask[0] = 0b11;
+        for _ in 0..2 {
+            add(&mut snapshot, &mut masks, bytemuck::bytes_of(&sample));
+        }
+        assert_eq!((snapshot.masks.len(), snapshot.tasks.len()), (1, 2));
+        assert_eq!(snapshot.masks[0], [0, 1].into());
+        assert_eq!((snapshot.tasks[0].tid, snapshot.tasks[0].state), (7, State::Running));
+        assert!(snapshot.cpus[1].is_busy);
+    }
+}

@@ -1,0 +1,41 @@
+//! Planners, a file each. docs/write-a-planner.md adds one.
+
+mod masks;
+
+pub use masks::Masks;
+
+use crate::plan::Plan;
+use crate::snapshot::Snapshot;
+
+/// Makes a part of the plan. Only what it was told decides: no clock, no randomness, no input or output.
+pub trait Planner: Send {
+    /// Its name, as on the command line.
+    fn name(&self) -> &'static str;
+
+    /// Adds to the plan what follows from the snapshot, and from those before it.
+    fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan);
+}
+
+/// The names of all planners.
+pub const NAMES: [&str; 1] = ["masks"];
+
+/// The planner of this name.
+pub fn named(name: &str) -> Option<Box<dyn Planner>> {
+    match name {
+        "masks" => Some(Box::new(Masks::default())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_that_of_its_planner() {
+        for name in NAMES {
+            assert_eq!(named(name).unwrap().name(), name);
+        }
+        assert!(named("mask").is_none());
+    }
+}

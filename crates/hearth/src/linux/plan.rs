@@ -1,0 +1,118 @@
+//! Plans in words: what the planner did, and what holds for a task.
+
+use hearth_linux::{Planned, PlannerStatus};
+use std::time::Duration;
+
+/// What the planner did last, in a line.
+pub fn summary(planner: &PlannerStatus) -> String {
+    format!("Planner {}: {}\n", planner.name, state(planner))
+}
+
+fn state(planner: &PlannerStatus) -> String {
+    let Some(age_s) = planner.age_s else {
+        let why = planner.failure.clone().unwrap_or_else(|| "no step yet".into());
+        return format!("{why}; without a plan");
+    };
+    let age = span(age_s);
+    if !planner.holds {
+        let why = planner.failure.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        return format!("its last step was {age} ago{why}; its plan holds no longer");
+    }
+    format!(
+        "last step {age} ago, took {} ({} for a snapshot of {} tasks); plan {} holds: {}",
+        span(planner.took_s),
+        span(planner.snapshot_s),
+        planner.tasks,
+        planner.sequence,
+        content(planner)
+    )
+}
+
+fn content(planner: &PlannerStatus) -> String {
+    let parts: Vec<String> = planner.parts.iter().map(|cpus| list(cpus)).collect();
+    let parts = match parts.len() {
+        0 => "the machine is undivided".to_owned(),
+        count => format!("{count} parts, CPUs {}", parts.join(" | ")),
+    };
+    match planner.targets {
+        0 => parts,
+        count => format!("{parts}; {count} tasks and groups"),
+    }
+}
+
+/// What the plan says of a task; nothing if it says nothing.
+pub fn of_task(plan: &Planned) -> Option<String> {
+    let home = plan.home.map(|cpu| format!("waits in the queue of CPU {cpu}"));
+    let part = plan.part.map(|part| format!("runs in part {part} alone"));
+    let slice = (plan.slice_permille != 1000)
+        .then(|| format!("has {:.1} % of its slice", f64::from(plan.slice_permille) / 10.0));
+    let said: Vec<String> = [home, part, slice].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| format!("by plan {} it {}", plan.sequence, said.join(", ")))
+}
+
+/// As the kernel writes lists of CPUs: `0-3,8`.
+fn list(cpus: &[usize]) -> String {
+    cpus.chunk_by(|a, b| a + 1 == *b)
+        .map(|run| match run {
+            [first, .., last] => format!("{first}-{last}"),
+            _ => run.iter().map(ToString::to_string).collect(),
+        })
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// A time, to a thousandth of itself or a microsecond.
+fn span(time_s: f64) -> String {
+    let micros = Duration::from_secs_f64(time_s).as_micros() as u64;
+    let unit = if micros < 10_000 { 10 } else { 1000 };
+    humantime::format_duration(Duration::from_micros(micros / unit * unit)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planner() -> PlannerStatus {
+        PlannerStatus {
+            name: "masks".into(),
+            steps: 9,
+            age_s: Some(0.05),
+            took_s: 0.00123,
+            snapshot_s: 0.001,
+            tasks: 120,
+            sequence: 3,
+            holds: true,
+            parts: vec![vec![0, 1, 2, 3, 8], vec![4, 5]],
+            ..PlannerStatus::default()
+        }
+    }
+
+    #[test]
+    fn the_last_step_its_age_and_what_it_took_are_told() {
+        assert_eq!(
+            summary(&planner()),
+            "Planner masks: last step 50ms ago, took 1ms 230us (1ms for a snapshot of 120 tasks); plan 3 holds: \
+             2 parts, CPUs 0-3,8 | 4-5\n"
+        );
+    }
+
+    #[test]
+    fn a_planner_that_does_not_answer_has_no_plan_that_holds() {
+        let stuck = PlannerStatus { holds: false, age_s: Some(12.0), ..planner() };
+        assert_eq!(summary(&stuck), "Planner masks: its last step was 12s ago; its plan holds no longer\n");
+        let failed =
+            PlannerStatus { age_s: None, failure: Some("it panicked".into()), ..PlannerStatus::default() };
+        assert_eq!(state(&failed), "it panicked; without a plan");
+    }
+
+    #[test]
+    fn what_a_plan_says_of_a_task_is_one_sentence() {
+        let nothing = Planned { sequence: 7, home: None, part: None, slice_permille: 1000 };
+        assert_eq!(of_task(&nothing), None);
+        let all = Planned { home: Some(3), part: Some(1), slice_permille: 500, ..nothing };
+        assert_eq!(
+            of_task(&all).unwrap(),
+            "by plan 7 it waits in the queue of CPU 3, runs in part 1 alone, has 50.0 % of its slice"
+        );
+    }
+}
