@@ -5,17 +5,24 @@
 # make static the command for the real kernel as one file: target/static/.../hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
+#             demo, bench and bench-kernel with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
+SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel book build static deb packages
+.PHONY: demo test lint bench bench-kernel book build static deb packages lab-packages
 
-packages:
+packages: lab-packages
+	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
+		/usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
+
+# What the simulated machine needs, and recordings for it. Without a recorder there is valgrind's.
+lab-packages:
 	@command -v $(CARGO) >/dev/null || { echo "Please install Rust: https://rustup.rs or your system's cargo"; exit 1; }
-	@tools/install-packages cc=build-essential qemu-x86_64=qemu-user valgrind=valgrind \
-		clang-19=clang-19 pkg-config=pkg-config /usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
+	@tools/install-packages cc=build-essential
+	@tools/install-recorder || tools/install-packages valgrind=valgrind
 
 build: packages
 	$(CARGO) build --release --locked -p hearth
@@ -43,20 +50,24 @@ deb: static
 	$(CARGO) deb --quiet --locked -p hearth --no-build --no-strip --output $(DEB)/
 	dpkg-deb --contents $(DEB)/hearth_*.deb
 
-demo: build
+# What the demo does not run, the real kernel's half, is not built for it.
+demo: lab-packages
+	@echo "Building the simulated machine and its lab, some 150 parts: one to three minutes the first time"
+	$(CARGO) build --release --locked -p hearth --no-default-features --features lab
 	@mkdir -p $(OUT)
-	@tools/demo target/release/hearth $(OUT)
+	@tools/demo target/release/hearth $(OUT) $(if $(SMALL),--small)
 
-# Without a guest the kernel tests are skipped; install-guest says why.
+# Without a guest the kernel tests are skipped, and the last line says why; with
+# HEARTH_REQUIRE_GUEST=1 that is a failure.
 test: packages static
-	@tools/install-guest || true
-	HEARTH_STATIC=$(STATIC) $(CARGO) test --workspace --locked
+	@tools/install-guest || [ -z "$$HEARTH_REQUIRE_GUEST" ]
+	@CARGO="$(CARGO)" HEARTH_STATIC=$(STATIC) tools/test
 
-lint:
+lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth-native/src/*.c \
+		crates/hearth-native/src/*.c crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
@@ -69,14 +80,15 @@ bench: packages
 	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
 	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
 	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
-	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH)
+	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
 	$(CARGO) run --release --locked -q -p hearth-policy --example planner
 
 bench-kernel: packages static
-	@tools/bench-kernel
+	@tools/bench-kernel $(if $(SMALL),--small)
 
+# A debug build of mdbook is done much sooner, and fast enough.
 book:
-	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked
+	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked --debug
 	mdbook build docs

@@ -45,7 +45,7 @@ verified_alone int offer_elsewhere(s32 cpu)
 	u32 cell;
 
 	offer_none(cpu, CANDIDATE_ELSEWHERE);
-	bpf_for(cell, shape->part_first[part], shape->part_end[part]) {
+	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {
 		s32 first = cell_ctx(index << QUEUE_CPU_BITS | cell)->first;
 		s64 first_rank;
 		u64 usage;

@@ -73,6 +73,11 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	s32 cpu;
 
 	if (last >= 0 && !is_attached() && (policy.llc_ns || policy.node_ns)) {
+		/* What that search finds first, without the call. */
+		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
+		    bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(last))
+			return last;
 		/* The kernel's own search: the last CPU, its cache domain, its node, any; whole
 		 * cores before those whose sibling is busy. For a wake-up of who is about to
 		 * sleep, also the CPU that makes it. */

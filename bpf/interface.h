@@ -49,6 +49,9 @@ struct hearth_topology {
 	/* One more than the greatest number of a CPU, and how many there are. */
 	u32 nr_cpus;
 	u32 nr_online;
+	/* Whether CPUs are threads of the same core. */
+	u32 has_siblings;
+	u32 pad;
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
 };

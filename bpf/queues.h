@@ -46,7 +46,7 @@ verified_alone int cell_refresh(u32 cell)
 	s32 first = NO_CPU;
 	u32 i;
 
-	bpf_for(i, first_member(cell), end_of_members(cell)) {
+	for (i = first_member(cell); i < end_of_members(cell) && can_loop; i++) {
 		s32 cpu = member(cell, i);
 		u64 usage = head_usage(shared_queue(cpu));
 

@@ -13,6 +13,24 @@
 #define ENOMEM 12
 #define INT64_MAX 0x7fffffffffffffffll
 
+/* The condition of a loop of which the verifier need not see the end: cheaper than bpf_for. */
+#define can_loop                                                                          \
+	({                                                                                \
+		__label__ l_break, l_continue;                                            \
+		bool ret = true;                                                          \
+		asm volatile goto("1:.byte 0xe5; .byte 0; "                               \
+				  ".long ((%l[l_break] - 1b - 8) / 8) & 0xffff; .short 0" \
+				  :                                                       \
+				  :                                                       \
+				  :                                                       \
+				  : l_break);                                             \
+		goto l_continue;                                                          \
+	l_break:                                                                          \
+		ret = false;                                                              \
+	l_continue:;                                                                      \
+		ret;                                                                      \
+	})
+
 /* The iterator of bpf_for_each. */
 #define BPF_FOR_EACH_ITER (&___it)
 

@@ -12,6 +12,7 @@
 #define host_constant volatile
 
 #define verified_alone static
+#define can_loop true
 #define __arg_nonnull
 #define __arg_trusted
 

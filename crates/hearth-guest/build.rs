@@ -11,6 +11,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "tasks/main.c",
             "tasks/spin.c",
             "tasks/waiting.c",
+            "tasks/classes.c",
             "tasks/ends.c",
             "tasks/pressure.c",
             "tasks/pages.c",

@@ -71,7 +71,7 @@ fn control_groups(root: &Root) -> Finding {
         (None, None) => Finding::warning(
             SUBJECT,
             "none is mounted",
-            "--only does not work; mount -t cgroup2 none /sys/fs/cgroup",
+            "--only does not work; mount -t cgroup2 none EMPTY-FOLDER",
         ),
     }
 }

@@ -44,7 +44,7 @@ fn find_in(roots: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
         return Err(wrong("`..` and `.` have no meaning here".into()));
     }
     if roots.is_empty() {
-        return Err(wrong("no cgroup hierarchy is mounted; mount -t cgroup2 none /sys/fs/cgroup".into()));
+        return Err(wrong("no cgroup hierarchy is mounted; mount -t cgroup2 none EMPTY-FOLDER".into()));
     }
     let inside = |root: &PathBuf| {
         let path = Path::new(name);

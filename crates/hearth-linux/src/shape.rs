@@ -46,8 +46,10 @@ pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {
 pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
-    Topology::new(greatest.unwrap_or(0) + 1, &domains(host), |cpu| node_of(cpu).unwrap_or(0))
-        .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })
+    let topology = Topology::new(greatest.unwrap_or(0) + 1, &domains(host), |cpu| node_of(cpu).unwrap_or(0))
+        .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
+    let has_siblings = host.cpus.iter().any(|cpu| cpu.core_cpus.len() > 1);
+    Ok(Topology { has_siblings: u32::from(has_siblings), ..topology })
 }
 
 #[cfg(test)]

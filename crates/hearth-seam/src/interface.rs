@@ -87,6 +87,10 @@ shared! {
         pub nr_cpus: u32,
         /// CPUs that there are.
         pub nr_online: u32,
+        /// 1 if CPUs are threads of the same core.
+        pub has_siblings: u32,
+        /// 0.
+        pub pad: u32,
         /// By CPU.
         pub domain_of: [u32; MAX_CPUS],
         /// By CPU.

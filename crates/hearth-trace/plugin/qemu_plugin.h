@@ -1,8 +1,11 @@
 /*
- * The part of QEMU's plugin interface (version 1) that the recorder uses, as
- * documented in QEMU's "TCG plugins" manual. Declared here so that building
- * needs neither QEMU's headers nor GLib; QEMU resolves the functions when it
- * loads the plugin.
+ * The part of QEMU's plugin interface that the recorder uses, as documented in
+ * QEMU's "TCG plugins" manual. Declared here so that building needs neither
+ * QEMU's headers nor GLib; QEMU resolves the functions when it loads the plugin.
+ *
+ * QEMU 6 to 8 load plugins of interface version 1, QEMU 9 and later those of
+ * version 2 up to their own. What changed from 1 to 2, and in versions 3 to 7,
+ * is outside this part, so one source serves all: PLUGIN_INTERFACE says which.
  */
 #ifndef HEARTH_QEMU_PLUGIN_H
 #define HEARTH_QEMU_PLUGIN_H

@@ -12,7 +12,7 @@
  * recorder. Slots live in shared memory so that what a thread had written is
  * still there when the guest crashes: a zero follows the last word.
  *
- * Words (the Rust side reads the same layout in record/raw.rs):
+ * Words (src/word.rs reads the same layout):
  *   block executed   63: 1 | 0..31: block number
  *   reference        63: 0 | 53..62: instruction within the block
  *                    | 52: store | 48..51: log2 of its bytes | 0..47: address
@@ -74,7 +74,10 @@ struct message {
 };
 _Static_assert(sizeof(struct message) == 24, "the recorder reads 24-byte messages");
 
-PLUGIN_EXPORT int qemu_plugin_version = 1;
+PLUGIN_EXPORT int qemu_plugin_version = PLUGIN_INTERFACE;
+
+/* How QEMU ends if all that was asked is whether it loads the plugin. */
+#define EXIT_LOADED 77
 
 static struct slot *slots;
 static long slot_count;
@@ -354,6 +357,8 @@ PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_inf
 	int memory = argument(argc, argv, "memory");
 
 	(void)info;
+	if (argument(argc, argv, "check") == 1)
+		_exit(EXIT_LOADED);
 	slot_count = argument(argc, argv, "slots");
 	full_pipe = out_of_the_way(argument(argc, argv, "full"));
 	empty_pipe = out_of_the_way(argument(argc, argv, "empty"));

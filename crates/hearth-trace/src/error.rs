@@ -19,7 +19,7 @@ pub enum TraceError {
     /// The file does not begin as a trace does.
     #[error(
         "{path}: byte 0: not a Hearth trace (its first bytes are not the trace magic); \
-         record one with `hearth record -o {path} -- COMMAND`", path = path.display()
+         name a trace: `hearth record -o NEW.trace -- COMMAND` writes one", path = path.display()
     )]
     NotATrace {
         /// The file that is no trace.
@@ -28,7 +28,7 @@ pub enum TraceError {
     /// The file was written by a newer recorder.
     #[error(
         "{path}: byte 8: trace format version {found}, but this program reads version {known}; \
-         update Hearth or re-record the trace with this version", path = path.display()
+         update Hearth, or record the program again with this version", path = path.display()
     )]
     Version {
         /// The trace file.
@@ -41,7 +41,7 @@ pub enum TraceError {
     /// The file ends too early or has no complete trailer.
     #[error(
         "{path}: byte {offset}: truncated: {what}; \
-         copy the file again in full, or re-record it with `hearth record`", path = path.display()
+         copy the file again in full, or record the program again", path = path.display()
     )]
     Truncated {
         /// The trace file.
@@ -54,7 +54,7 @@ pub enum TraceError {
     /// The file's contents contradict themselves.
     #[error(
         "{path}: byte {offset}{where_}: corrupt: {what}; \
-         copy the file again, or re-record it with `hearth record`",
+         copy the file again, or record the program again",
         path = path.display(), where_ = chunk.map_or(String::new(), |chunk| format!(" (chunk {chunk})"))
     )]
     Corrupt {

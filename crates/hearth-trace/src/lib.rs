@@ -25,7 +25,7 @@
 //!
 //! # Recording
 //! [`record`] runs a command with qemu-user and a plugin that is built with this crate, or with
-//! valgrind's lackey where that QEMU is missing, and writes its trace. [`TraceWriter`] writes a
+//! valgrind's lackey where no QEMU takes plugins, and writes its trace. [`TraceWriter`] writes a
 //! trace of a program that never ran, for tests.
 //!
 //! # The parts
@@ -61,5 +61,7 @@ pub use error::TraceError;
 pub use event::{Event, Kind, MAX_INSTRUCTIONS, PAGE_BYTES};
 pub use format::{Counts, TraceInfo, VERSION};
 pub use reader::{ThreadReader, Trace};
-pub use record::{Backend, RecordError, RecordOptions, Summary, check_backend, interrupt_on_signals, record};
+pub use record::{
+    Backend, RecordError, RecordOptions, Summary, Tool, find_tool, interrupt_on_signals, record,
+};
 pub use writer::{Access, TraceWriter};

@@ -75,6 +75,7 @@ fn each_kind_of_damage_is_named_with_its_place_and_remedy() {
     };
     let magic = changed(1, b'h');
     assert!(magic.contains("byte 0: not a Hearth trace") && magic.contains("hearth record -o"), "{magic}");
+    assert!(!magic.contains("record -o damaged") && !magic.contains("damaged.trace --"), "{magic}");
     let version = changed(8, 7);
     assert!(
         version.contains("byte 8: trace format version 7, but this program reads version 1"),
@@ -84,7 +85,8 @@ fn each_kind_of_damage_is_named_with_its_place_and_remedy() {
     assert!(page.contains("byte 12: corrupt: pages of 8192 bytes"), "{page}");
     let chunk = changed(60, !bytes[60]);
     assert!(
-        chunk.contains("byte 16 (chunk 0): corrupt: its checksum") && chunk.contains("re-record"),
+        chunk.contains("byte 16 (chunk 0): corrupt: its checksum")
+            && chunk.contains("record the program again"),
         "{chunk}"
     );
     let count = changed(16 + 19, 0xff);

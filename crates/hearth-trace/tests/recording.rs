@@ -1,4 +1,5 @@
-//! Records real programs. Tests that need a tool which is missing say so and pass.
+//! Records real programs. Tests that need a tool which is missing say so and pass, but for a QEMU that
+//! `HEARTH_QEMU` names.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use hearth_trace::{
-    Backend, Event, PAGE_BYTES, RecordError, RecordOptions, Summary, Trace, check_backend, record,
+    Backend, Event, PAGE_BYTES, RecordError, RecordOptions, Summary, Trace, find_tool, record,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
@@ -111,8 +112,9 @@ impl Bench {
 }
 
 fn lacks(backend: Backend) -> bool {
-    let missing = check_backend(backend).err();
+    let missing = find_tool(backend).err();
     if let Some(error) = &missing {
+        assert!(backend != Backend::Qemu || std::env::var_os("HEARTH_QEMU").is_none(), "{error}");
         println!("skipped: {error}");
     }
     missing.is_some()
@@ -309,6 +311,30 @@ fn a_command_that_cannot_be_recorded_leaves_no_file() {
         record(&[command.into()], options).unwrap_err()
     };
     assert!(matches!(refuse(Path::new("/no/such/command")), RecordError::NotFound(_)));
-    assert!(matches!(refuse(Path::new("/etc/passwd")), RecordError::NotExecutable { .. }));
+    assert!(matches!(refuse(Path::new("/etc/passwd")), RecordError::NotX86 { .. }));
+    assert!(matches!(refuse(Path::new("/usr")), RecordError::NotExecutable { .. }));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_replaced_only_by_force() {
+    if lacks(Backend::Auto) {
+        return;
+    }
+    let bench = Bench::new();
+    let path = bench.path("t.trace");
+    let attempt = |force| {
+        let mut options = RecordOptions::new(&path);
+        options.force = force;
+        record(&["/bin/true".into()], options)
+    };
+    std::fs::write(&path, "mine").unwrap();
+    assert!(matches!(attempt(false), Err(RecordError::NotOurs { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    attempt(true).unwrap();
+    let trace = std::fs::read(&path).unwrap();
+    for replaceable in [&trace[..], &trace[..trace.len() / 2], &trace[..10], &[]] {
+        std::fs::write(&path, replaceable).unwrap();
+        attempt(false).unwrap();
+    }
 }

@@ -37,6 +37,7 @@ pub fn print_json(content: &impl Serialize) -> Outcome {
 }
 
 /// The same on one line, to follow a command's own output.
+#[cfg(feature = "linux")]
 pub fn print_json_line(content: &impl Serialize) -> Outcome {
     let versioned = Versioned { schema: SCHEMA, content };
     let mut text = serde_json::to_string(&versioned).map_err(Failure::failed)?;
@@ -72,6 +73,8 @@ fn folder_of(path: &Path) -> &Path {
 pub fn check_writable(path: &Path) -> Outcome {
     let problem = if path.is_dir() {
         "it is a folder"
+    } else if path.exists() && !path.is_file() {
+        "it is a device or a pipe, which a file would replace"
     } else if !folder_of(path).is_dir() {
         "its folder does not exist"
     } else {

@@ -23,6 +23,9 @@ pub struct Arguments {
     /// The trace to write; it appears when the recording is complete
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace FILE even if it is no trace
+    #[arg(short, long)]
+    force: bool,
     /// Which tool observes the program
     #[arg(long, value_enum, default_value_t = Tool::Auto)]
     tool: Tool,
@@ -39,7 +42,7 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Tool {
-    /// qemu-user where it is installed, or else valgrind
+    /// qemu-user where one loads the recorder's plugin, or else valgrind
     Auto,
     /// qemu-user: fast, keeps threads apart
     Qemu,
@@ -51,6 +54,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     output::check_writable(&arguments.output)?;
     let interrupt = hearth_trace::interrupt_on_signals().map_err(Failure::failed)?;
     let mut options = RecordOptions::new(&arguments.output);
+    options.force = arguments.force;
     options.backend = match arguments.tool {
         Tool::Auto => Backend::Auto,
         Tool::Qemu => Backend::Qemu,
@@ -58,6 +62,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     options.max_references = arguments.limit.map(|millions| millions * 1_000_000);
     options.interrupt = interrupt.clone();
+    options.started = Some(announce);
     let counter = counter();
     let shown = counter.clone();
     options.progress = Some(Box::new(move |references| shown.set_position(references)));
@@ -65,6 +70,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
     counter.finish_and_clear();
     report(arguments, &recorded.map_err(refusal)?)?;
     if interrupt.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Says which tool records, and why it is a slow one.
+fn announce(tool: &hearth_trace::Tool) {
+    let (name, path) = (&tool.name, tool.path.display());
+    match &tool.slower_because {
+        None => anstream::eprintln!("recording with {name}: {path}"),
+        Some(why) => anstream::eprintln!("recording slowly, with {name}: {path}, because {why}"),
+    }
 }
 
 /// Counts references on a terminal, unless the program itself writes there.
@@ -79,6 +93,7 @@ fn counter() -> ProgressBar {
 fn refusal(error: RecordError) -> Failure {
     match error {
         RecordError::NoCommand
+        | RecordError::NotOurs { .. }
         | RecordError::NotFound(_)
         | RecordError::NotExecutable { .. }
         | RecordError::Script { .. }
@@ -112,6 +127,8 @@ fn print_json(arguments: &Arguments, summary: &Summary) -> Outcome {
     let line = json!({
         "schema": output::SCHEMA,
         "path": arguments.output,
+        "tool": summary.tool.name,
+        "tool_path": summary.tool.path,
         "bytes": summary.bytes,
         "wall_s": summary.wall.as_secs_f64(),
         "threads": summary.info.threads.len(),

@@ -1,9 +1,11 @@
-//! What scheduling costs in a real kernel, in instructions: the kernel's own scheduler beside
-//! others, each in a deterministic guest of its own. `make bench-kernel`.
+//! What scheduling costs in a real kernel, in instructions and in waits: the kernel's own scheduler
+//! beside others, each in a deterministic guest of its own. `make bench-kernel`.
 
+mod bench;
 mod run;
 mod table;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -12,9 +14,10 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use clap::Parser;
 
-use run::{Bench, Figures, Scheduler};
+use bench::Bench;
+use run::{Figures, Scheduler};
 
-/// Instructions per operation of the kernel's scheduler and of others.
+/// Instructions per operation, and waits, of the kernel's scheduler and of others.
 #[derive(Parser)]
 struct Options {
     /// CPUs of the guests: 8, 64, or both
@@ -32,6 +35,12 @@ struct Options {
     /// Another sched_ext scheduler: NAME=COMMAND, the command's first word a program of this host
     #[arg(long)]
     scheduler: Vec<Scheduler>,
+    /// The kernel's configuration, for schedulers that read it from /boot
+    #[arg(long, value_name = "FILE")]
+    kernel_config: Option<PathBuf>,
+    /// Just enough to see that everything works: 8 CPUs and two columns
+    #[arg(long)]
+    small: bool,
     /// Also the kernel's own with cache-aware scheduling
     #[arg(long)]
     cache_aware: bool,
@@ -56,7 +65,11 @@ impl Options {
     }
 
     fn benches(&self) -> Vec<Bench> {
-        if self.only.is_empty() { Bench::ALL.to_vec() } else { self.only.clone() }
+        match (self.only.as_slice(), self.small) {
+            ([], true) => Bench::SMALL.to_vec(),
+            ([], false) => Bench::ALL.to_vec(),
+            (only, _) => only.to_vec(),
+        }
     }
 }
 
@@ -64,18 +77,22 @@ fn main() -> Result<()> {
     let options = Options::parse();
     hearth_guest::available()?;
     let (schedulers, benches) = (options.schedulers(), options.benches());
+    let cpus = if options.small { &options.cpus[..1] } else { &options.cpus[..] };
     let runs: Vec<(run::Cpus, &Scheduler)> =
-        options.cpus.iter().flat_map(|cpus| schedulers.iter().map(|scheduler| (*cpus, scheduler))).collect();
+        cpus.iter().flat_map(|cpus| schedulers.iter().map(|scheduler| (*cpus, scheduler))).collect();
 
     let started = Instant::now();
-    let figures = measure(&runs, &benches, options.jobs);
-    for cpus in &options.cpus {
+    let figures = measure(&runs, &benches, &options);
+    for cpus in cpus {
         println!("{}", table::costs(*cpus, &benches, &figures));
     }
-    if let [few, many] = options.cpus[..] {
+    if let [few, many] = cpus[..] {
         println!("{}", table::growth(few, many, &benches, &figures));
     }
-    println!("Instructions per operation; in brackets, against the kernel's own.");
+    println!(
+        "Instructions per operation; waits after a timer, the 99th percentile, beside so many spinners for \
+         each CPU; in brackets, against the kernel's own."
+    );
     println!("{} guests in {:.0} s", runs.len(), started.elapsed().as_secs_f64());
     let failed: Vec<&Figures> = figures.iter().filter(|figures| figures.trouble.is_some()).collect();
     for figures in &failed {
@@ -88,15 +105,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Boots a guest for each run, `jobs` at a time; the results are in the order of `runs`.
-fn measure(runs: &[(run::Cpus, &Scheduler)], benches: &[Bench], jobs: usize) -> Vec<Figures> {
+/// Boots a guest for each run, some at a time; the results are in the order of `runs`.
+fn measure(runs: &[(run::Cpus, &Scheduler)], benches: &[Bench], options: &Options) -> Vec<Figures> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
+        for _ in 0..options.jobs.max(1) {
             scope.spawn(|| {
                 while let Some((cpus, scheduler)) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let figures = run::measure(*cpus, scheduler, benches);
+                    let figures = run::measure(*cpus, scheduler, benches, options.kernel_config.as_deref());
                     done.lock().unwrap_or_else(PoisonError::into_inner).push(figures);
                 }
             });

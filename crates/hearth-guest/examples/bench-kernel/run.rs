@@ -2,54 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::ValueEnum;
 use hearth_guest::{Guest, Kernel, Output, Shape};
+
+use crate::bench::Bench;
 
 const LIMIT: Duration = Duration::from_secs(590);
 const LOG_LINES: usize = 20;
-
-/// An operation that `programs/bench.c` counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum Bench {
-    /// One byte there and back between two processes
-    Pipe,
-    /// The same on one CPU
-    PipePinned,
-    /// Two threads of one CPU that yield
-    Yield,
-    /// Wake-up of a thread on an idle CPU
-    Futex,
-    /// fork, exit and wait
-    Fork,
-}
-
-impl Bench {
-    pub const ALL: [Self; 5] = [Self::Pipe, Self::PipePinned, Self::Yield, Self::Futex, Self::Fork];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Pipe => "pipe",
-            Self::PipePinned => "pipe-pinned",
-            Self::Yield => "yield",
-            Self::Futex => "futex",
-            Self::Fork => "fork",
-        }
-    }
-
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Pipe => "pipe round trip",
-            Self::PipePinned => "pipe on one CPU",
-            Self::Yield => "yield",
-            Self::Futex => "futex wake",
-            Self::Fork => "fork+exit+wait",
-        }
-    }
-}
 
 /// The size of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +80,7 @@ impl fmt::Display for Scheduler {
 pub struct Figures {
     pub scheduler: String,
     pub cpus: Cpus,
-    pub instructions: BTreeMap<Bench, f64>,
+    pub values: BTreeMap<Bench, f64>,
     pub start: Option<Duration>,
     pub resident_kib: Option<u64>,
     /// Why figures are missing or not to be trusted.
@@ -125,32 +88,36 @@ pub struct Figures {
 }
 
 /// Never fails: what went wrong is in the figures' `trouble`.
-pub fn measure(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> Figures {
+pub fn measure(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench], config: Option<&Path>) -> Figures {
     let mut figures = Figures {
         scheduler: scheduler.to_string(),
         cpus,
-        instructions: BTreeMap::new(),
+        values: BTreeMap::new(),
         start: None,
         resident_kib: None,
         trouble: None,
     };
-    let filled = boot(cpus, scheduler, benches).and_then(|output| figures.fill(&output, scheduler, benches));
+    let filled =
+        boot(cpus, scheduler, benches, config).and_then(|output| figures.fill(&output, scheduler, benches));
     figures.trouble = filled.err().map(|error| format!("{error:#}"));
     figures
 }
 
-fn boot(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> Result<Output> {
+fn boot(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench], config: Option<&Path>) -> Result<Output> {
     let mut guest = Guest::new(Kernel::Pinned).shape(cpus.0).limit(LIMIT);
     if let Scheduler::Program { path, .. } = scheduler {
         guest = guest.program(path, "/bin/scheduler", &[])?;
     }
-    Ok(guest.run(&script(scheduler, benches))?)
+    if let Some(config) = config {
+        guest = guest.file(config, "/boot/config");
+    }
+    Ok(guest.run(&script(cpus, scheduler, benches))?)
 }
 
-fn script(scheduler: &Scheduler, benches: &[Bench]) -> String {
-    let mut script = String::new();
-    let names: Vec<&str> = benches.iter().map(|bench| bench.name()).collect();
-    let measure = format!("section bench\nfor name in {}; do bench $name; done\n", names.join(" "));
+fn script(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> String {
+    let mut script = "[ -e /boot/config ] && ln -s config /boot/config-$(uname -r)\n".to_owned();
+    let commands: String = benches.iter().map(|bench| bench.command(cpus.count()) + "\n").collect();
+    let measure = format!("section bench\n{commands}");
     match scheduler {
         Scheduler::Kernel { cache_aware } => {
             let knob = "/sys/kernel/debug/sched/llc_balancing/enabled";
@@ -185,7 +152,7 @@ impl Figures {
             if record.text("state") != Some(wanted) {
                 bail!("the scheduler was thrown out during {}:\n{}", bench.name(), log(output));
             }
-            self.instructions.insert(*bench, record.get("instructions_per_op")?);
+            self.values.insert(*bench, record.get(bench.key())?);
         }
         if let Some(line) = output.kernel_trouble().first() {
             bail!("the kernel complained: {line}");

@@ -2,7 +2,8 @@
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
-use crate::run::{Bench, Cpus, Figures};
+use crate::bench::Bench;
+use crate::run::{Cpus, Figures};
 
 const STYLE: TableStyle = TableStyle::new()
     .top_border(LineStyle::none().fill('─').junction('─'))
@@ -28,7 +29,7 @@ fn header(first: String, benches: &[Bench], more: &[&str]) -> Vec<String> {
     [first].into_iter().chain(benches).chain(more.iter().map(|&title| title.to_owned())).collect()
 }
 
-/// Instructions per operation of every scheduler, with ratios to the first.
+/// What every scheduler took, with ratios to the first.
 pub fn costs(cpus: Cpus, benches: &[Bench], figures: &[Figures]) -> Table {
     let title = format!("{} CPUs", cpus.count());
     let mut table = table(header(title, benches, &["start", "resident"]));
@@ -36,10 +37,10 @@ pub fn costs(cpus: Cpus, benches: &[Bench], figures: &[Figures]) -> Table {
     for row in of(figures, cpus) {
         let mut cells = vec![row.scheduler.clone()];
         for bench in benches {
-            let base = own.and_then(|own| own.instructions.get(bench));
-            cells.push(match (row.instructions.get(bench), base) {
-                (Some(count), Some(base)) => format!("{count:.0} ({:.3})", count / base),
-                (Some(count), None) => format!("{count:.0}"),
+            let base = own.and_then(|own| own.values.get(bench));
+            cells.push(match (row.values.get(bench), base) {
+                (Some(value), Some(base)) => format!("{} ({:.3})", bench.show(*value), value / base),
+                (Some(value), None) => bench.show(*value),
                 (None, _) => NOTHING.to_owned(),
             });
         }
@@ -60,7 +61,7 @@ pub fn growth(few: Cpus, many: Cpus, benches: &[Bench], figures: &[Figures]) -> 
         let Some(other) = of(figures, many).find(|other| other.scheduler == row.scheduler) else { continue };
         let mut cells = vec![row.scheduler.clone()];
         for bench in benches {
-            let ratio = other.instructions.get(bench).zip(row.instructions.get(bench));
+            let ratio = other.values.get(bench).zip(row.values.get(bench));
             cells.push(ratio.map_or(NOTHING.to_owned(), |(many, few)| format!("{:.3}", many / few)));
         }
         table.add_row(cells);

@@ -10,6 +10,7 @@
  *   tasks exits                                      children that end in every state
  *   tasks affinity COUNT CHANGES                     masks that change under spinners
  *   tasks newcomers MS COUNT                         tasks that come to a crowded CPU
+ *   tasks demoted FIFO-MS MS CPU                     a task that was real-time, beside spinners
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
@@ -27,8 +28,8 @@ static const struct {
 	{"yielders", command_yielders}, {"pingpong", command_pingpong},
 	{"forks", command_forks},	{"exits", command_exits},
 	{"affinity", command_affinity}, {"newcomers", command_newcomers},
-	{"hog", command_hog},		{"memory", command_memory},
-	{"pages", command_pages},
+	{"demoted", command_demoted},	{"hog", command_hog},
+	{"memory", command_memory},	{"pages", command_pages},
 };
 
 int main(int argc, char **argv)

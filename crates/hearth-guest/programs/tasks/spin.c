@@ -4,8 +4,9 @@
  *
  *   tasks spin MS NICE,NICE... [MASK [FIRST-MASK]]
  *
- * One spinner for each nice value, on the CPUs of MASK, for MS ms from a common start. With a
- * FIRST-MASK they gather there before the start, and may go to MASK from then on.
+ * One spinner for each nice value, 20 for one of SCHED_IDLE, on the CPUs of MASK, for MS ms from a
+ * common start. With a FIRST-MASK they gather there before the start, and may go to MASK from then
+ * on.
  *
  *   task=I nice=N cpu_ns=T stretches=K moves=M longest_ns=T longest_wait_ns=T
  *   stretch=K task=I cpu=C start_ns=T end_ns=T        in the order in which they began
@@ -79,7 +80,8 @@ static void spin_until_end(int me, uint64_t length_ns)
 	struct spinner *self = &state->spinners[me];
 	uint64_t start, cpu_before;
 
-	if (setpriority(PRIO_PROCESS, 0, self->nice))
+	if (self->nice > 19 ? sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){0})
+			    : setpriority(PRIO_PROCESS, 0, self->nice))
 		die("setpriority");
 	atomic_fetch_add(&state->ready, 1);
 	while (!(start = atomic_load(&state->start_ns)))

@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+mod outcome;
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -32,7 +34,7 @@ await() {
 
 /// A guest that is booted when the first test asks for its output.
 pub struct Shared {
-    output: OnceLock<Option<Output>>,
+    output: OnceLock<Result<Output, String>>,
 }
 
 impl Shared {
@@ -40,7 +42,8 @@ impl Shared {
         Self { output: OnceLock::new() }
     }
 
-    /// What the guest said, or None, with the reason printed, where no guest can boot.
+    /// What the guest said, or None, with the reason printed, where no guest can boot; where one is
+    /// required, that is a failure.
     pub fn output(&'static self, script: &str, kernel: Kernel) -> Option<&'static Output> {
         self.output_of(script, |hearth| Ok(guest(kernel, hearth)))
     }
@@ -50,17 +53,24 @@ impl Shared {
         script: &str,
         make: impl FnOnce(&Path) -> Result<Guest, GuestError>,
     ) -> Option<&'static Output> {
-        self.output.get_or_init(|| run(script, make)).as_ref()
+        match self.output.get_or_init(|| run(script, make)) {
+            Ok(output) => {
+                outcome::ran();
+                Some(output)
+            }
+            Err(reason) => {
+                outcome::skipped(reason);
+                None
+            }
+        }
     }
 }
 
-fn run(script: &str, make: impl FnOnce(&Path) -> Result<Guest, GuestError>) -> Option<Output> {
+/// What the guest said, or why none can boot.
+fn run(script: &str, make: impl FnOnce(&Path) -> Result<Guest, GuestError>) -> Result<Output, String> {
     let hearth = hearth()?;
     let output = make(&hearth).and_then(|guest| guest.run(&format!("{FUNCTIONS}{script}")));
-    match output {
-        Ok(output) => Some(output),
-        Err(error) => panic!("{error}"),
-    }
+    Ok(output.unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// A deterministic guest with Hearth in it.
@@ -68,26 +78,19 @@ pub fn guest(kernel: Kernel, hearth: &Path) -> Guest {
     Guest::new(kernel).file(hearth, "/bin/hearth")
 }
 
-/// The static binary. None, with the reason printed, if no guest can boot or there is none; a
-/// binary that was asked for and is missing is an error.
-fn hearth() -> Option<PathBuf> {
-    if let Err(reason) = hearth_guest::available() {
-        eprintln!("skipped: {reason}");
-        return None;
-    }
+/// The static binary, or why there is none for a guest; one that was asked for and is missing is an
+/// error of its own.
+fn hearth() -> Result<PathBuf, String> {
+    hearth_guest::available().map_err(|reason| reason.to_string())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     if let Some(path) = env::var_os("HEARTH_STATIC").filter(|path| !path.is_empty()) {
         let path = root.join(path);
         assert!(path.is_file(), "HEARTH_STATIC: {} is missing: run make static", path.display());
-        return Some(path);
+        return Ok(path);
     }
     let built = format!("target/static/{}-unknown-linux-gnu/release/hearth", env::consts::ARCH);
     let path = root.join(built);
-    if path.is_file() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is missing: run make static", path.display());
-    None
+    if path.is_file() { Ok(path) } else { Err(format!("{} is missing: run make static", path.display())) }
 }
 
 /// The records of a section that have a key.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use super::control::Control;
 use super::program::{Program, find_in_path};
 use super::start::start;
-use super::{RecordError, Recorder};
+use super::{RecordError, Recorder, Tool};
 use crate::event::PAGE_BYTES;
 use crate::writer::{Access, TraceWriter};
 
@@ -40,8 +40,8 @@ impl Lackey {
 }
 
 impl Recorder for Lackey {
-    fn name(&self) -> String {
-        format!("{} lackey", self.version)
+    fn tool(&self) -> Tool {
+        Tool { name: format!("{} lackey", self.version), path: self.path.clone(), slower_because: None }
     }
 
     fn run(

@@ -1,7 +1,9 @@
 //! Records the memory references of a program while it runs.
 
+mod channel;
 mod control;
 mod lackey;
+mod plugin;
 mod program;
 mod qemu;
 mod start;
@@ -14,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::TraceInfo;
 use crate::writer::TraceWriter;
+use crate::{Trace, TraceError, TraceInfo};
 use control::Control;
 use program::Program;
 
@@ -35,6 +37,8 @@ pub enum Backend {
 pub struct RecordOptions {
     /// The trace file. It appears only when the recording is complete.
     pub output: PathBuf,
+    /// Replace a file that is there and is no trace. A trace or an empty file is replaced without.
+    pub force: bool,
     /// Which tool observes the program.
     pub backend: Backend,
     /// End the program after so many data references. It is told by SIGTERM, then killed.
@@ -44,6 +48,8 @@ pub struct RecordOptions {
     /// When it becomes true (see [`interrupt_on_signals`]), the program is interrupted and what
     /// was recorded becomes a trace with a note.
     pub interrupt: Arc<AtomicBool>,
+    /// Called with the tool, before the program starts.
+    pub started: Option<fn(&Tool)>,
     /// Called about ten times a second with the data references recorded.
     pub progress: Option<Box<dyn FnMut(u64)>>,
 }
@@ -53,13 +59,26 @@ impl RecordOptions {
     pub fn new(output: impl Into<PathBuf>) -> Self {
         RecordOptions {
             output: output.into(),
+            force: false,
             backend: Backend::Auto,
             max_references: None,
             level: 1,
             interrupt: Arc::default(),
+            started: None,
             progress: None,
         }
     }
+}
+
+/// The tool that observes a program.
+#[derive(Clone, Debug)]
+pub struct Tool {
+    /// Its name and version.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why it is not a faster one, where [`Backend::Auto`] looked for one in vain.
+    pub slower_because: Option<String>,
 }
 
 /// What a recording gave.
@@ -67,6 +86,8 @@ impl RecordOptions {
 pub struct Summary {
     /// What the trace says about itself; its `notes` hold the warnings.
     pub info: TraceInfo,
+    /// What observed the program.
+    pub tool: Tool,
     /// The trace file's size.
     pub bytes: u64,
     /// How long the program ran.
@@ -111,6 +132,13 @@ pub enum RecordError {
         /// What it is.
         found: String,
     },
+    /// The output names a file of something else.
+    #[error("{path}: is there already and is not a Hearth trace; name another file, or replace it with --force",
+        path = path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
     /// The tool is not installed.
     #[error("{tool} is not installed; on Debian: apt-get install {package}")]
     NoTool {
@@ -121,8 +149,8 @@ pub enum RecordError {
     },
     /// This QEMU does not take the plugin.
     #[error(
-        "{path}: this QEMU ({version}) does not take the recorder's plugin; install one of version 6 to 8 with \
-         plugins (Debian 12's own qemu-user package, not the one from backports), or record with valgrind's lackey",
+        "{path}: this QEMU ({version}) does not load the recorder's plugin: {said}; get one of version 6 or later \
+         that is built with plugins (on Debian 12: tools/install-recorder), or record with valgrind's lackey",
         path = path.display()
     )]
     NoPlugins {
@@ -130,6 +158,8 @@ pub enum RecordError {
         path: PathBuf,
         /// What it says of its version.
         version: String,
+        /// What it says of the plugin.
+        said: String,
     },
     /// The tool ended before the program ran.
     #[error("{tool} ended ({status}) before the program ran; its own message is above")]
@@ -155,10 +185,22 @@ impl RecordError {
     }
 }
 
+/// Refuses to replace a file that holds something else than a trace, whole or damaged.
+fn check_output(options: &RecordOptions) -> Result<(), RecordError> {
+    let path = &options.output;
+    let Ok(file) = path.metadata() else { return Ok(()) };
+    let replaceable = file.len() == 0
+        || !matches!(Trace::open(path), Err(TraceError::NotATrace { .. } | TraceError::Io { .. }));
+    match file.is_file() && (options.force || replaceable) {
+        true => Ok(()),
+        false => Err(RecordError::NotOurs { path: path.clone() }),
+    }
+}
+
 /// A tool that runs a program and sees its references.
 trait Recorder {
-    /// The tool and its version, for the trace's description.
-    fn name(&self) -> String;
+    /// Which it is.
+    fn tool(&self) -> Tool;
 
     /// Runs the program to its end and writes what it does. Returns how it ended, with notes on
     /// what a reader of the trace should know.
@@ -177,14 +219,18 @@ trait Recorder {
 /// so in its notes.
 ///
 /// # Errors
-/// The command cannot be recorded, or the trace cannot be written; then no trace is left, and one
+/// The command cannot be recorded, `options.output` is a file of something else, or the trace cannot be written; then no trace is left, and one
 /// that was there before stays as it was.
 pub fn record(command: &[OsString], options: RecordOptions) -> Result<Summary, RecordError> {
     let program = Program::find(command)?;
-    let recorder = choose(options.backend)?;
+    check_output(&options)?;
+    let (recorder, tool) = choose(options.backend)?;
     let output = options.output.clone();
     let mut writer = TraceWriter::create(&output, options.level)
         .map_err(RecordError::io(format!("create a file beside {}", output.display())))?;
+    if let Some(started) = options.started {
+        started(&tool);
+    }
     let begin = Instant::now();
     let mut control = Control::new(options);
     let (status, mut notes) = recorder.run(&program, &mut writer, &mut control)?;
@@ -192,29 +238,35 @@ pub fn record(command: &[OsString], options: RecordOptions) -> Result<Summary, R
     notes.splice(0..0, control.notes(status));
     let arguments: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let written = RecordError::io(format!("write {}", output.display()));
-    let info = writer.finish(&arguments, &recorder.name(), &notes).map_err(written)?;
+    let info = writer.finish(&arguments, &tool.name, &notes).map_err(written)?;
     let bytes = std::fs::metadata(&output).map_err(RecordError::io("read the trace's size"))?.len();
-    Ok(Summary { info, bytes, wall, status })
+    Ok(Summary { info, tool, bytes, wall, status })
 }
 
-fn choose(backend: Backend) -> Result<Box<dyn Recorder>, RecordError> {
+fn choose(backend: Backend) -> Result<(Box<dyn Recorder>, Tool), RecordError> {
+    let with_tool = |recorder: Box<dyn Recorder>| {
+        let tool = recorder.tool();
+        (recorder, tool)
+    };
     match backend {
-        Backend::Qemu => Ok(Box::new(qemu::Qemu::find()?)),
-        Backend::Lackey => Ok(Box::new(lackey::Lackey::find()?)),
-        Backend::Auto => match (qemu::Qemu::find(), lackey::Lackey::find()) {
-            (Ok(qemu), _) => Ok(Box::new(qemu)),
-            (Err(_), Ok(lackey)) => Ok(Box::new(lackey)),
-            (Err(error), Err(_)) => Err(error),
+        Backend::Qemu => Ok(with_tool(Box::new(qemu::Qemu::find()?))),
+        Backend::Lackey => Ok(with_tool(Box::new(lackey::Lackey::find()?))),
+        Backend::Auto => match choose(Backend::Qemu) {
+            Ok(qemu) => Ok(qemu),
+            Err(error) => match choose(Backend::Lackey) {
+                Ok((lackey, tool)) => Ok((lackey, Tool { slower_because: Some(error.to_string()), ..tool })),
+                Err(_) => Err(error),
+            },
         },
     }
 }
 
-/// Whether a back end can be used on this machine.
+/// The tool that records with this back end on this machine.
 ///
 /// # Errors
 /// Says what is missing and how to get it.
-pub fn check_backend(backend: Backend) -> Result<(), RecordError> {
-    choose(backend).map(|_| ())
+pub fn find_tool(backend: Backend) -> Result<Tool, RecordError> {
+    choose(backend).map(|(_, tool)| tool)
 }
 
 /// A flag for [`RecordOptions::interrupt`] that Ctrl-C, SIGTERM and SIGHUP set from now on,

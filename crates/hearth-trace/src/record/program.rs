@@ -52,12 +52,10 @@ fn check_executable(path: &Path) -> Result<(), RecordError> {
     if path.is_dir() {
         return Err(refuse("it is a directory"));
     }
-    if !is_executable(path) {
-        return Err(refuse("it has no permission to execute (chmod +x)"));
-    }
     let mut head = Vec::new();
     file.take(256).read_to_end(&mut head).map_err(|error| refuse(&error.to_string()))?;
-    check_format(path, &head)
+    check_format(path, &head)?;
+    if is_executable(path) { Ok(()) } else { Err(refuse("it has no permission to execute")) }
 }
 
 /// Checks the first bytes of a program (System V ABI, chapter 4: the ELF header).
@@ -105,11 +103,17 @@ mod tests {
     #[test]
     fn a_file_that_is_no_program_is_refused() {
         assert!(refusal("notes", b"hello", 0o755).contains("not a program"));
-        assert!(refusal("notes", b"hello", 0o644).contains("chmod +x"));
+        assert!(refusal("notes", b"hello", 0o644).contains("not a program"));
         let mut arm = b"\x7fELF\x02\x01\x01".to_vec();
         arm.resize(18, 0);
         arm.extend([183, 0]);
         assert!(refusal("arm", &arm, 0o755).contains("ELF machine 183"));
+    }
+
+    #[test]
+    fn a_program_that_may_not_be_executed_is_refused() {
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        assert!(refusal("program", &program, 0o644).contains("no permission to execute"));
     }
 
     #[test]

@@ -1,79 +1,68 @@
 //! Records with qemu-user and our plugin (`plugin/recorder.c`, which describes the protocol).
 
-use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::env;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::TempPath;
 
+use super::channel::{Channel, MAX_SLOTS};
 use super::control::Control;
+use super::plugin;
 use super::program::{Program, find_in_path};
 use super::start::start;
-use super::{RecordError, Recorder};
-use crate::thread::Block;
-use crate::word::BUFFER_WORDS;
+use super::{RecordError, Recorder, Tool};
 use crate::writer::TraceWriter;
 
-const PLUGIN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.so"));
+const TOOL: &str = "qemu-x86_64";
 
-/// The newest QEMU whose plugins have interface version 1: QEMU 9 refuses it.
-const NEWEST: u32 = 8;
+/// The environment variable that names the QEMU to record with.
+const CHOICE: &str = "HEARTH_QEMU";
 
 /// An x86-64-v2 processor: what distributions build for, without AVX (which QEMU emulates slowly)
 /// and without fast string moves (which would make copies go byte by byte).
 const PROCESSOR: &str = "Nehalem";
 
-const SLOT_BYTES: usize = 65536;
-const SLOT_HEADER_BYTES: usize = 64;
-const _: () = assert!(SLOT_BYTES == SLOT_HEADER_BYTES + 8 * BUFFER_WORDS);
-/// Slots in the shared memory, which takes real memory only for those handed out.
-const MAX_SLOTS: usize = 4096;
-/// The last slot is for the plugin to say what became of it.
-const STATUS_SLOT: usize = MAX_SLOTS - 1;
-const STATUS_CUT_OFF: u32 = 1;
-/// Slots that let the program run ahead of the recorder, and more for each thread.
-const FIRST_SLOTS: usize = 16;
-const SLOTS_PER_THREAD: usize = 2;
-
-const MESSAGE_BYTES: usize = 24;
-const MESSAGE_BLOCK: u32 = 1;
-const MESSAGE_FULL: u32 = 2;
-const MESSAGE_THREAD: u32 = 3;
-const MESSAGE_EXEC: u32 = 4;
-const MESSAGE_EXEC_FAILED: u32 = 5;
-
 /// qemu-user with plugins.
 pub(super) struct Qemu {
     path: PathBuf,
     version: String,
+    plugin: TempPath,
 }
 
 impl Qemu {
+    /// The first QEMU that loads the plugin.
     pub fn find() -> Result<Self, RecordError> {
-        const TOOL: &str = "qemu-x86_64";
-        let path = find_in_path(TOOL).ok_or(RecordError::NoTool { tool: TOOL, package: "qemu-user" })?;
-        let ask = |option: &str| {
-            let answer = Command::new(&path).arg(option).stdin(Stdio::null()).stderr(Stdio::null()).output();
-            let answer = answer.map_err(RecordError::io(format!("run {}", path.display())))?;
-            Ok::<_, RecordError>(String::from_utf8_lossy(&answer.stdout).into_owned())
-        };
-        let version = ask("--version")?.lines().next().unwrap_or(TOOL).trim().to_owned();
-        if !ask("-h")?.contains("-plugin") || major(&version).is_some_and(|major| major > NEWEST) {
-            return Err(RecordError::NoPlugins { path, version });
+        let mut refusal = RecordError::NoTool { tool: TOOL, package: "qemu-user" };
+        for path in candidates() {
+            match Self::at(&path) {
+                Ok(qemu) => return Ok(qemu),
+                Err(error) => refusal = error,
+            }
         }
-        Ok(Qemu { path, version })
+        Err(refusal)
+    }
+
+    fn at(path: &Path) -> Result<Self, RecordError> {
+        let run = || RecordError::io(format!("run {}", path.display()));
+        let answer = Command::new(path).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let answer = answer.map_err(run())?;
+        let version =
+            String::from_utf8_lossy(&answer.stdout).lines().next().unwrap_or(TOOL).trim().to_owned();
+        let path = path.to_owned();
+        match plugin::for_qemu(&path).map_err(run())? {
+            Ok(plugin) => Ok(Qemu { path, version, plugin }),
+            Err(said) => Err(RecordError::NoPlugins { path, version, said }),
+        }
     }
 
     /// Starts the program with the plugin, which gets the guest's ends of the channel.
-    fn start(&self, program: &Program, plugin: &Path, guest: [OwnedFd; 3]) -> io::Result<Child> {
+    fn start(&self, program: &Program, guest: [OwnedFd; 3]) -> io::Result<Child> {
         let [memory, full, empty] = [&guest[0], &guest[1], &guest[2]].map(AsRawFd::as_raw_fd);
-        let plugin = plugin.display().to_string().replace(',', ",,");
+        let plugin = plugin::as_option(&self.plugin);
         let mut command = Command::new(&self.path);
         command.arg("-plugin");
         command.arg(format!("file={plugin},memory={memory},full={full},empty={empty},slots={MAX_SLOTS}"));
@@ -83,9 +72,25 @@ impl Qemu {
     }
 }
 
+/// The QEMU that the environment names, or else the one that `tools/install-recorder` keeps apart
+/// from the system's, and the system's.
+fn candidates() -> Vec<PathBuf> {
+    let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(choice) = set(CHOICE) {
+        return vec![choice];
+    }
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let kept = cache.map(|cache| cache.join("hearth/recorder").join(TOOL)).filter(|path| path.is_file());
+    kept.into_iter().chain(find_in_path(TOOL)).collect()
+}
+
 impl Recorder for Qemu {
-    fn name(&self) -> String {
-        format!("{}, hearth plugin", self.version)
+    fn tool(&self) -> Tool {
+        Tool {
+            name: format!("{}, hearth plugin", self.version),
+            path: self.path.clone(),
+            slower_because: None,
+        }
     }
 
     fn run(
@@ -94,11 +99,9 @@ impl Recorder for Qemu {
         writer: &mut TraceWriter,
         control: &mut Control,
     ) -> Result<(ExitStatus, Vec<String>), RecordError> {
-        let plugin =
-            write_plugin().map_err(RecordError::io("write the plugin to a temporary file (set TMPDIR)"))?;
         let (mut channel, guest) =
             Channel::new().map_err(RecordError::io("set up shared memory and pipes"))?;
-        let child = self.start(program, &plugin, guest);
+        let child = self.start(program, guest);
         let mut child = child.map_err(RecordError::io(format!("start {}", self.path.display())))?;
         let received = channel.receive(&child, writer, control);
         if received.is_err() {
@@ -107,7 +110,7 @@ impl Recorder for Qemu {
         let status = wait(&mut child, writer, control).map_err(RecordError::io("wait for the program"))?;
         received.and_then(|()| channel.recover(writer)).map_err(RecordError::io("record into the trace"))?;
         if !channel.began {
-            return Err(RecordError::ToolFailed { tool: "qemu-x86_64", status });
+            return Err(RecordError::ToolFailed { tool: TOOL, status });
         }
         let mut notes = Vec::new();
         if channel.replaced {
@@ -122,17 +125,6 @@ impl Recorder for Qemu {
     }
 }
 
-/// The first number in QEMU's "qemu-x86_64 version 7.2.22 (Debian ...)".
-fn major(version: &str) -> Option<u32> {
-    version.split("version ").nth(1)?.split('.').next()?.parse().ok()
-}
-
-fn write_plugin() -> io::Result<TempPath> {
-    let mut file = tempfile::Builder::new().prefix("hearth-recorder-").suffix(".so").tempfile()?;
-    file.write_all(PLUGIN)?;
-    Ok(file.into_temp_path())
-}
-
 /// Waits for the program, which may have replaced itself and run on unrecorded.
 fn wait(child: &mut Child, writer: &TraceWriter, control: &mut Control) -> io::Result<ExitStatus> {
     loop {
@@ -144,162 +136,21 @@ fn wait(child: &mut Child, writer: &TraceWriter, control: &mut Control) -> io::R
     }
 }
 
-/// The recorder's side of the shared slots and the two pipes.
-struct Channel {
-    memory: File,
-    full: PipeReader,
-    empty: PipeWriter,
-    slots: usize,
-    slot: Vec<u8>,
-    /// The plugin was loaded and the program began.
-    began: bool,
-    /// The program replaced itself.
-    replaced: bool,
-}
-
-impl Channel {
-    /// The channel, and the descriptors of its other end: memory, full, empty.
-    fn new() -> io::Result<(Self, [OwnedFd; 3])> {
-        let memory = File::from(memfd_create("hearth-recorder", MemfdFlags::CLOEXEC)?);
-        memory.set_len((MAX_SLOTS * SLOT_BYTES) as u64)?;
-        let (full, full_guest) = io::pipe()?;
-        let (empty_guest, empty) = io::pipe()?;
-        let guest = [memory.try_clone()?.into(), full_guest.into(), empty_guest.into()];
-        let slot = vec![0; SLOT_BYTES];
-        let mut channel = Channel { memory, full, empty, slots: 0, slot, began: false, replaced: false };
-        channel.hand_out(FIRST_SLOTS)?;
-        Ok((channel, guest))
-    }
-
-    /// Gives the plugin slots that it has not had yet.
-    fn hand_out(&mut self, more: usize) -> io::Result<()> {
-        for number in self.slots..(self.slots + more).min(STATUS_SLOT) {
-            self.give(number as u32)?;
-            self.slots = number + 1;
-        }
-        Ok(())
-    }
-
-    /// Gives the plugin an empty slot. A program that has just ended needs none.
-    fn give(&mut self, slot: u32) -> io::Result<()> {
-        match self.empty.write_all(&slot.to_ne_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            done => done,
-        }
-    }
-
-    /// Handles messages until the program has ended, or has replaced itself.
-    fn receive(&mut self, child: &Child, writer: &mut TraceWriter, control: &mut Control) -> io::Result<()> {
-        let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-        let mut buffer = [0; MESSAGE_BYTES * 64];
-        let mut filled = 0;
-        loop {
-            control.watch(child, writer.counts().references());
-            let mut waiting = [PollFd::new(&self.full, PollFlags::IN)];
-            match poll(&mut waiting, Some(&timeout)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let got = self.full.read(&mut buffer[filled..])?;
-            if got == 0 {
-                return Ok(());
-            }
-            filled += got;
-            let (messages, rest) = buffer[..filled].as_chunks::<MESSAGE_BYTES>();
-            for message in messages {
-                self.handle(message, writer, control)?;
-            }
-            let (done, left) = (filled - rest.len(), rest.len());
-            buffer.copy_within(done..filled, 0);
-            filled = left;
-        }
-    }
-
-    fn handle(
-        &mut self,
-        message: &[u8; MESSAGE_BYTES],
-        writer: &mut TraceWriter,
-        control: &Control,
-    ) -> io::Result<()> {
-        let long = |i: usize| u64::from(word_at(message, i)) | u64::from(word_at(message, i + 4)) << 32;
-        let number = word_at(message, 4);
-        match word_at(message, 0) {
-            MESSAGE_BLOCK => {
-                self.began = true;
-                let block = Block {
-                    address: long(8),
-                    bytes: word_at(message, 16),
-                    instructions: word_at(message, 20),
-                };
-                writer.define_numbered(number, block)
-            }
-            MESSAGE_FULL => {
-                self.take_slot(number as usize, Some(long(8) as usize), writer, control.is_stopping())?;
-                self.give(number)
-            }
-            MESSAGE_THREAD => {
-                writer.begin_thread(number)?;
-                self.hand_out(SLOTS_PER_THREAD)
-            }
-            MESSAGE_EXEC => {
-                self.replaced = true;
-                Ok(())
-            }
-            MESSAGE_EXEC_FAILED => {
-                self.replaced = false;
-                Ok(())
-            }
-            other => Err(io::Error::other(format!("the plugin sent an unknown message ({other})"))),
-        }
-    }
-
-    /// Moves a slot's words into the trace, and marks it empty. Without `words`, they end at the
-    /// first zero.
-    fn take_slot(
-        &mut self,
-        number: usize,
-        words: Option<usize>,
-        writer: &mut TraceWriter,
-        discard: bool,
-    ) -> io::Result<()> {
-        if number >= self.slots {
-            return Err(io::Error::other(format!("the plugin returned slot {number}, which it never had")));
-        }
-        let offset = (number * SLOT_BYTES) as u64;
-        self.memory.read_exact_at(&mut self.slot, offset)?;
-        let (all, _) = self.slot[SLOT_HEADER_BYTES..].as_chunks();
-        let words = words.or_else(|| all.iter().position(|word| *word == [0; 8])).unwrap_or(0);
-        if !discard && words > 0 {
-            writer.feed(word_at(&self.slot, 0), &all[..words.min(BUFFER_WORDS)])?;
-        }
-        self.memory.write_all_at(&[0; 8], offset + SLOT_HEADER_BYTES as u64)
-    }
-
-    /// Whether the plugin lost its pipes before the program ended.
-    fn was_cut_off(&mut self) -> io::Result<bool> {
-        self.memory.read_exact_at(&mut self.slot, (STATUS_SLOT * SLOT_BYTES) as u64)?;
-        Ok(word_at(&self.slot, 0) == STATUS_CUT_OFF)
-    }
-
-    /// Takes what threads had written into slots that they could not hand over any more.
-    fn recover(&mut self, writer: &mut TraceWriter) -> io::Result<()> {
-        (0..self.slots).try_for_each(|number| self.take_slot(number, None, writer, false))
-    }
-}
-
-fn word_at(bytes: &[u8], i: usize) -> u32 {
-    u32::from_ne_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn the_version_is_found_in_what_qemu_says() {
-        assert_eq!(major("qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7)"), Some(7));
-        assert_eq!(major("qemu-x86_64 version 10.0.2"), Some(10));
-        assert_eq!(major("something else"), None);
+    fn a_qemu_that_does_not_load_the_plugin_is_refused_with_what_it_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("qemu");
+        let script = "#!/bin/sh\n[ $1 = --version ] && echo qemu version 99 && exit\necho unknown option >&2\nexit 1\n";
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let refusal = Qemu::at(&path).err().unwrap().to_string();
+        for word in ["qemu version 99", "unknown option", "tools/install-recorder"] {
+            assert!(refusal.contains(word), "{word}: {refusal}");
+        }
     }
 }

@@ -52,3 +52,33 @@ fn a_program_that_does_not_exist_cannot_be_recorded() {
     assert!(complaint.contains("no-such-program: command not found"), "{complaint}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn only_a_trace_or_an_empty_file_is_replaced_by_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = folder.path().join("notes");
+    std::fs::write(&notes, "mine").unwrap();
+    let arguments = ["record", "-o", notes.to_str().unwrap(), "--", "true"];
+    let complaint = complaint(&arguments, 2);
+    assert!(complaint.contains("is not a Hearth trace") && complaint.contains("--force"), "{complaint}");
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
+}
+
+#[test]
+fn no_file_takes_the_place_of_a_device() {
+    let complaint = complaint(&["compare", "--report", "/dev/null", "matrix"], 2);
+    assert!(complaint.contains("it is a device"), "{complaint}");
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_not_to_be_recorded_over() {
+    let folder = tempfile::tempdir().unwrap();
+    for text in ["", "mine", "127.0.0.1 localhost, and enough text to be longer than a trace's frame"] {
+        let notes = folder.path().join("notes");
+        std::fs::write(&notes, text).unwrap();
+        let notes = notes.to_str().unwrap();
+        let complaint = complaint(&["compare", "--trace", notes], 2);
+        assert!(complaint.contains("not a Hearth trace"), "{complaint}");
+        assert_eq!(complaint.matches(notes).count(), 1, "it is named as the culprit only: {complaint}");
+    }
+}

@@ -14,15 +14,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-const REFERENCES: usize = 8_000_000;
 const STORE: u64 = 1 << 63;
 /// Runs of each measurement; the best counts, as noise only ever slows a run down.
 const RUNS: usize = 5;
-/// Walks over random places, `words` words at each: one miss of the first level in `words` references.
-fn walks(words: u32, footprint: u64) -> Vec<u64> {
+const USAGE: &str = "usage: bench TRACE FOLDER [--small]";
+
+/// How much is measured.
+struct Size {
+    /// References of a stream.
+    references: usize,
+    /// Of the whole machine's workload.
+    scale: f64,
+}
+
+const FULL: Size = Size { references: 8_000_000, scale: 0.25 };
+/// Enough to see that everything works.
+const SMALL: Size = Size { references: 400_000, scale: 0.05 };
+
+/// Walks over random places in 64 MB, `words` words at each: one miss of the first level in `words` references.
+fn walks(references: usize, words: u32) -> Vec<u64> {
+    let footprint = 64 << 20;
     let mut random = Pcg32::seed_from_u64(u64::from(words));
-    let mut stream = Vec::with_capacity(REFERENCES);
-    while stream.len() < REFERENCES {
+    let mut stream = Vec::with_capacity(references);
+    while stream.len() < references {
         let line = u64::from(random.next_u32()) * 64 % footprint;
         for word in 0..words {
             let store = if random.next_u32().is_multiple_of(4) { STORE } else { 0 };
@@ -32,11 +46,12 @@ fn walks(words: u32, footprint: u64) -> Vec<u64> {
     stream
 }
 
-/// The data references of the trace that comes with Hearth.
-fn recorded(path: &Path) -> Result<Vec<u64>, Box<dyn Error>> {
+/// The first data references of a trace.
+fn recorded(path: &Path, references: usize) -> Result<Vec<u64>, Box<dyn Error>> {
     let events = Trace::open(path)?.load_thread(0, u64::MAX)?;
     let data = events.iter().filter(|event| event.kind() != Kind::Fetch);
-    Ok(data.map(|event| event.address() | if event.kind() == Kind::Write { STORE } else { 0 }).collect())
+    let data = data.map(|event| event.address() | if event.kind() == Kind::Write { STORE } else { 0 });
+    Ok(data.take(references).collect())
 }
 
 /// Seconds for a stream, on caches that have seen it once, and the share of it that misses the first level.
@@ -73,29 +88,13 @@ fn export(folder: &Path, name: &str, stream: &[u64]) -> std::io::Result<()> {
     file.flush()
 }
 
-/// One CPU with 64-byte lines: 32 KB in 8 ways, 512 KB in 8 ways, 8 MB in 16 ways.
-fn three_levels() -> Result<Machine, Box<dyn Error>> {
-    let mut machine = Machine::load("server-2s")?;
-    machine.nodes.truncate(1);
-    machine.nodes[0].cpus = 1;
-    for (cache, (kilobytes, ways)) in machine.caches.iter_mut().zip([(32, 8), (32, 8), (512, 8), (8192, 16)])
-    {
-        cache.size_bytes = kilobytes << 10;
-        cache.ways = ways;
-        cache.shared_by = 1;
-    }
-    machine.memory.remote_cycles = machine.memory.local_cycles;
-    machine.check()?;
-    Ok(machine)
-}
-
 /// Sixteen CPUs with coherence, timing and a kernel: four matrix multiplications.
-fn whole_machine() -> Result<f64, Box<dyn Error>> {
+fn whole_machine(scale: f64) -> Result<f64, Box<dyn Error>> {
     let job = Job {
         machine: Arc::new(Machine::load("dash-16")?),
         workload: Workload::Mix("matrix+matrix+matrix+matrix".into()),
         policies: Policies::load("light")?,
-        scale: 0.25,
+        scale,
         seed: 1,
         options: hearth_sim::Options::default(),
     };
@@ -111,23 +110,28 @@ fn whole_machine() -> Result<f64, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let trace = arguments.next().ok_or("usage: bench TRACE FOLDER")?;
-    let folder = arguments.next().ok_or("usage: bench TRACE FOLDER")?;
+    let trace = arguments.next().ok_or(USAGE)?;
+    let folder = arguments.next().ok_or(USAGE)?;
+    let size = match arguments.next().as_deref() {
+        None => FULL,
+        Some("--small") => SMALL,
+        Some(_) => return Err(USAGE.into()),
+    };
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
-    let machine = three_levels()?;
+    let machine = Machine::parse(include_str!("machine.toml"), "machine.toml")?;
     println!("{:24} {:>10} {:>22}", "stream", "misses %", "M references/s, one core");
     let streams = [
-        ("recorded", recorded(Path::new(&trace))?),
-        ("walks-6", walks(16, 64 << 20)),
-        ("walks-23", walks(4, 64 << 20)),
-        ("random", walks(1, 64 << 20)),
+        ("recorded", recorded(Path::new(&trace), size.references)?),
+        ("walks-6", walks(size.references, 16)),
+        ("walks-23", walks(size.references, 4)),
+        ("random", walks(size.references, 1)),
     ];
     for (name, stream) in streams {
         export(folder, name, &stream)?;
         let (seconds, misses) = simulate(&machine, &stream)?;
         println!("{name:24} {:>10.2} {:>22.1}", 100.0 * misses, stream.len() as f64 / seconds / 1e6);
     }
-    println!("{:24} {:>10} {:>22.1}", "16 CPUs, kernel, timing", "", whole_machine()?);
+    println!("{:24} {:>10} {:>22.1}", "16 CPUs, kernel, timing", "", whole_machine(size.scale)?);
     Ok(())
 }
