@@ -11,7 +11,7 @@ use hearth_policy::{Controller, Plan, Planner, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -204,10 +204,11 @@ fn steps<T>(
                 return None;
             }
         }
-        match ended.recv_timeout(STEP.saturating_sub(begin.elapsed())) {
+        match ended.try_recv() {
             Ok(next) => return Some(next),
-            Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(TryRecvError::Disconnected) => return None,
+            // Waiting for the channel itself would spin for a while, each time.
+            Err(TryRecvError::Empty) => thread::sleep(STEP.saturating_sub(begin.elapsed())),
         }
     }
 }
