@@ -46,6 +46,13 @@ impl<H: Host> Kernel<H> {
         true
     }
 
+    /// Another mask for a task that need not leave its CPU now, and waits in no queue.
+    pub fn allow(&self, pid: Pid, mask: u64) {
+        let task = self.task(pid);
+        task.sched.allow(mask);
+        self.tell_mask(&task);
+    }
+
     /// `set_cpus_allowed_scx`. In another class nobody is told.
     pub(crate) fn tell_mask(&self, task: &Task) {
         if !task.is_away.get() {

@@ -11,7 +11,7 @@ impl<H: Host> Kernel<H> {
     /// is in the middle of anything, and those that go away are [held](Self::hold) for good and run a higher
     /// class.
     pub fn restart(&self, online: u64, scheduler: Scheduler) {
-        let tasks = self.tasks();
+        let tasks: Vec<_> = self.tasks().into_iter().filter(|task| !task.is_dead.get()).collect();
         for task in tasks.iter().filter(|task| !task.is_away.get()) {
             self.unlink(task);
             self.scheduler().disable(&task.sched);
@@ -42,7 +42,7 @@ impl<H: Host> Kernel<H> {
                 self.scheduler().running(&task.sched);
             }
         }
-        (0..self.cpus()).for_each(|cpu| self.resched(cpu));
+        (0..self.cpus()).filter(|cpu| online >> cpu & 1 == 1).for_each(|cpu| self.resched(cpu));
     }
 
     /// What the kernel kept for a scheduler that has ended.

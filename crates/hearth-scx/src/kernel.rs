@@ -1,6 +1,6 @@
 //! The kernel: its state, and the scheduler that works on it.
 
-use crate::task::{Task, Verdict};
+use crate::task::{Pid, Task, Verdict};
 use crate::{Current, Host, Scx};
 use hearth_native::{ENQ_REENQ, Scheduler, TaskStruct};
 use std::cell::RefCell;
@@ -47,10 +47,21 @@ impl<H: Host> Kernel<H> {
     }
 
     /// A new task, which sleeps; their numbers count from 0.
-    pub fn add_task(&self, sched: &Rc<TaskStruct>) {
+    pub fn add_task(&self, sched: &Rc<TaskStruct>) -> Rc<Task> {
         let task = self.add(Task::new(sched));
         self.init_task(&task, true);
         self.scheduler().enable(sched);
+        task
+    }
+
+    /// A task that sleeps has ended. Its number stays its own.
+    pub fn end_task(&self, pid: Pid) {
+        let task = self.task(pid);
+        if !task.is_away.get() {
+            self.scheduler().disable(&task.sched);
+        }
+        task.is_dead.set(true);
+        task.storage.clear();
     }
 
     pub(crate) fn init_task(&self, task: &Task, fork: bool) {

@@ -337,6 +337,11 @@ impl<H: Host> Scx<H> {
         }
     }
 
+    pub(crate) fn has_looked(&self, cpu: usize) {
+        self.rqs[cpu].resched.set(false);
+        self.told.set(self.told.get() & !(1 << cpu));
+    }
+
     /// Whether a CPU shall look at its run queue.
     pub fn needs_resched(&self, cpu: usize) -> bool {
         let rq = &self.rqs[cpu];

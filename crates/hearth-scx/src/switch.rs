@@ -28,7 +28,7 @@ impl<H: Host> Kernel<H> {
             rq.current.set(next);
             self.set_next(cpu, next);
         }
-        rq.resched.set(false);
+        self.has_looked(cpu);
         if next == Current::Higher && next != previous {
             self.scheduler().cpu_release(cpu);
             rq.is_late.set(self.shape.is_immediate);

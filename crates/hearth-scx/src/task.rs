@@ -45,6 +45,8 @@ pub struct Task {
     pub(crate) waits_since_ps: Cell<u64>,
     /// It is in another scheduling class.
     pub(crate) is_away: Cell<bool>,
+    /// It has ended.
+    pub(crate) is_dead: Cell<bool>,
     pub(crate) storage: TaskStorage,
 }
 
@@ -62,6 +64,7 @@ impl Task {
             is_immediate: Cell::new(false),
             waits_since_ps: Cell::new(0),
             is_away: Cell::new(false),
+            is_dead: Cell::new(false),
             storage: TaskStorage::default(),
         }
     }
