@@ -248,7 +248,7 @@ impl Run {
             self.rest()?;
         }
         let scheduler = (self.load)(online).map_err(|error| Violation::Refused(error.to_string()))?;
-        self.machine.restart(online, scheduler);
+        self.machine.restart(online.trailing_zeros() as usize, online, scheduler);
         if !goes_away {
             self.machine.come_to_cpu(cpu);
         }

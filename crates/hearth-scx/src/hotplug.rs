@@ -7,10 +7,11 @@ use crate::{Current, Host, Kernel};
 use hearth_native::Scheduler;
 
 impl<H: Host> Kernel<H> {
-    /// From now on these CPUs are there, as bits, and `scheduler`, loaded for them, takes over. No other CPU
-    /// is in the middle of anything, and those that go away are [held](Self::hold) for good and run a higher
-    /// class.
-    pub fn restart(&self, online: u64, scheduler: Scheduler) {
+    /// From now on these CPUs are there, as bits, and `scheduler`, loaded for them, takes over; the CPU `by`
+    /// sees to it. No other is in the middle of anything, and those that go away are [held](Self::hold) for
+    /// good and run a higher class.
+    pub fn restart(&self, by: usize, online: u64, scheduler: Scheduler) {
+        self.run_on(by);
         let tasks: Vec<_> = self.tasks().into_iter().filter(|task| !task.is_dead.get()).collect();
         for task in tasks.iter().filter(|task| !task.is_away.get()) {
             self.unlink(task);
@@ -61,6 +62,5 @@ impl<H: Host> Kernel<H> {
             rq.is_late.set(false);
             self.set_idle(cpu, rq.current.get() == Current::Idle && online >> cpu & 1 == 1);
         }
-        self.run_on(online.trailing_zeros() as usize);
     }
 }

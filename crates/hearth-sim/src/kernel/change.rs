@@ -2,6 +2,7 @@
 
 use super::{Kernel, State};
 use crate::program::{Class, End, TaskId};
+use hearth_scx::Current;
 
 impl Kernel {
     /// The weight of a task, 100 at nice 0.
@@ -58,29 +59,38 @@ impl Kernel {
             moved = self.clear_cpu(cpu);
         }
         let online = others | u64::from(is_online) << cpu;
+        let by = if online >> from & 1 == 1 { from } else { online.trailing_zeros() as usize };
+        if by != from {
+            self.interrupt(by, self.ports[from].now_ps());
+        }
         match (self.load)(online) {
-            Ok(scheduler) => self.scx.restart(online, scheduler),
+            Ok(scheduler) => self.scx.restart(by, online, scheduler),
             Err(error) => self.failure = Some(format!("cannot load the scheduler: {error}")),
         }
         if is_online {
             self.scx.let_go(cpu);
         }
-        let from = self.online_or_other(from);
-        self.tell_others(from, End::SystemCall);
-        moved.into_iter().for_each(|task| self.wake(task, from, End::SystemCall));
+        self.tell_others(by, End::SystemCall);
+        moved.into_iter().for_each(|task| self.wake(task, by, End::SystemCall));
     }
 
     /// All tasks leave a CPU that goes away; the real-time tasks among them, which are to be woken elsewhere.
     fn clear_cpu(&mut self, cpu: usize) -> Vec<TaskId> {
+        self.scx.run_on(cpu);
         let higher = self.higher.on(cpu);
+        // Those that wait before the one that runs, for else they would run next.
+        higher.iter().skip(1).for_each(|&task| self.leave_higher(task));
         if self.cpus[cpu].current.is_some_and(|task| self.tasks[task].is_higher()) {
             self.schedule(cpu, End::Interrupt, false);
+        } else if let Some(&first) = higher.first() {
+            self.leave_higher(first);
         }
         self.scx.run_on(cpu);
-        higher.iter().for_each(|&task| self.leave_higher(task));
         self.scx.hold(cpu);
-        self.schedule(cpu, End::Interrupt, true);
-        self.cpus[cpu].resched = None;
+        // The stopper goes first.
+        while self.scx.current(cpu) != Current::Higher {
+            self.schedule(cpu, End::Interrupt, true);
+        }
         higher
     }
 

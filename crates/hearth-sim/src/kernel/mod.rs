@@ -196,7 +196,7 @@ fn cpus(machine: &Machine, options: &Options) -> Vec<KernelCpu> {
     let tick_ps = machine.kernel.tick_ns * 1000;
     let mut phase_ps = || match options.ticks_in_step {
         true => 0,
-        false => tick_ps * u64::from(random.next_u32()) >> u32::BITS,
+        false => random.next_u64() % tick_ps,
     };
     let cpu = |phase_ps| KernelCpu {
         current: None,
