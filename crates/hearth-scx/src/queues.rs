@@ -70,3 +70,46 @@ impl DispatchQueues {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(tasks: &[(Pid, Option<u64>)]) -> DispatchQueue {
+        let mut queue = DispatchQueue::default();
+        for (sequence, &(pid, vtime)) in (0..).zip(tasks) {
+            assert_eq!(queue.insert(pid, vtime, sequence), Ok(()));
+        }
+        queue
+    }
+
+    #[test]
+    fn a_queue_is_served_by_vtime_and_first_come_among_equals() {
+        let mut queue = queue(&[(0, Some(5)), (1, Some(3)), (2, Some(5)), (3, Some(3))]);
+        assert_eq!(queue.iter().collect::<Vec<_>>(), [1, 3, 0, 2]);
+        queue.remove(3, (3, 3));
+        assert_eq!((queue.iter().collect::<Vec<_>>(), queue.len()), (vec![1, 0, 2], 3));
+    }
+
+    #[test]
+    fn a_queue_may_not_mix_fifo_and_vtime() {
+        assert_eq!(queue(&[(0, None)]).insert(1, Some(3), 1), Err("FIFO"));
+        assert_eq!(queue(&[(0, Some(3))]).insert(1, None, 1), Err("PRIQ"));
+    }
+
+    #[test]
+    fn a_walk_sees_the_tasks_that_were_there_when_it_began() {
+        let mut queues = DispatchQueues::default();
+        queues.by_id.insert(1, queue(&[(0, None), (1, None)]));
+        let (first, second) = (queues.walk(1), queues.walk(1));
+        if let Some(queue) = queues.by_id.get_mut(&1) {
+            queue.remove(1, (0, 1));
+        }
+        assert_eq!(queues.walk_next(second), Some(0));
+        queues.walk_ends(first);
+        assert_eq!([queues.walk_next(second), queues.walk_next(second)], [Some(1), None]);
+        assert_eq!(queues.walk_next(first), None);
+        queues.walk_ends(second);
+        assert_eq!(queues.walk(1), 1, "walks that have ended leave nothing");
+    }
+}

@@ -42,7 +42,7 @@ impl<H: Host> Kernel<H> {
         if task.sched.nr_cpus_allowed.get() == 1 {
             return Some(task.sched.allowed().trailing_zeros() as usize);
         }
-        let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), ENQ_WAKEUP);
+        let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), 0);
         let cpu = self.placing(task, ask);
         let valid = usize::try_from(cpu).ok().filter(|&cpu| cpu < self.cpus());
         if valid.is_none() {
