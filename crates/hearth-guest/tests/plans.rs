@@ -17,8 +17,8 @@ sleep 1
 plan
 
 section parts
-tasks spin 4000 0,0,0,0,0,0 f >/tmp/low &
-tasks spin 4000 0,0,0,0,0,0 f0 >/tmp/high &
+tasks spin 4000 0,0,0,0,0,0 0-3 >/tmp/low &
+tasks spin 4000 0,0,0,0,0,0 4-7 >/tmp/high &
 sleep 2
 plan
 hearth explain --for 100ms $! | head -n 1

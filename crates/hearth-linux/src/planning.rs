@@ -112,8 +112,10 @@ impl Planner for Stuck {
 
     fn plan(&mut self, _: &Snapshot, _: &mut Plan) {
         self.0 += 1;
-        while self.0 > STEPS_TO_STALL {
-            thread::park();
+        if self.0 > STEPS_TO_STALL {
+            loop {
+                thread::park();
+            }
         }
     }
 }
