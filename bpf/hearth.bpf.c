@@ -132,7 +132,8 @@ static __always_inline void wake(s32 cpu)
 /* A task that wakes up preempts one that has had more: with unix on the CPU that
  * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
  * whose queue it waits. A task that is bound to no CPU yet waits in none. */
-static void preempt(struct task_struct *p, struct hearth_task *tc)
+verified_alone int preempt(struct task_struct *p __arg_trusted,
+			   struct hearth_task *tc __arg_nonnull)
 {
 	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
 	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(tc->queue);
@@ -141,10 +142,11 @@ static void preempt(struct task_struct *p, struct hearth_task *tc)
 
 	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 	    rank_of_task(tc, p->pid, cpu, away) >= running)
-		return;
+		return false;
 	stats_count(&stats_of(cpu)->preempted);
 	cpu_ctx(cpu)->expired = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
+	return true;
 }
 
 /* Whether a task stays with one CPU. */
@@ -356,7 +358,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		queue_renew(shared_queue(cpu));
 		queue_renew(bound_queue(cpu));
 	}
-	if (take_late(cpu)) {
+	if (may_want_help(cpu) && take_late(cpu)) {
 		stats_of(cpu)->late++;
 		return;
 	}

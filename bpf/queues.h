@@ -141,19 +141,24 @@ static __always_inline void queue_taken(s32 queue)
 }
 
 /* A task no longer waits: it runs, or is not runnable any more. */
-static __always_inline void queue_left(struct hearth_task *tc)
+verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 {
 	s32 queue = tc->queue;
 
-	if (queue < 0)
-		return;
-	tc->queue = NO_CPU;
+	tc->queue = NO_QUEUE;
 	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
 	count(tc->counted, queue, -1);
 	if (queue_ctx(queue)->head_is_known)
 		queue_ctx(queue)->head_is_known = false;
 	else
 		head_refresh(queue);
+	return 0;
+}
+
+static __always_inline void queue_left(struct hearth_task *tc)
+{
+	if (tc->queue >= 0)
+		queue_leave(tc);
 }
 
 /* Of two times in jiffies. */

@@ -61,23 +61,23 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid);
 }
 
-/* A task that has waited for too long, of the own queues or of one that this CPU has found. */
-static __always_inline bool take_late(s32 cpu)
+/* Whether a task may have waited for too long in the own queues, or another CPU's wants help. */
+static __always_inline bool may_want_help(s32 cpu)
 {
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s32 left;
+	return may_be_late(bound_queue(cpu), sums.patience) ||
+	       may_be_late(shared_queue(cpu), sums.patience) || cpu_ctx(cpu)->left_alone >= 0;
+}
 
-	if (may_be_late(bound_queue(cpu), sums.patience) &&
-	    take_late_of(bound_queue(cpu), cpu, sums.patience))
-		return true;
-	if (may_be_late(shared_queue(cpu), sums.patience) &&
+/* Takes it, if so. */
+verified_alone int take_late(s32 cpu)
+{
+	s32 left = cpu_ctx(cpu)->left_alone;
+
+	if (take_late_of(bound_queue(cpu), cpu, sums.patience) ||
 	    take_late_of(shared_queue(cpu), cpu, sums.patience))
 		return true;
-	left = cc->left_alone;
-	if (left < 0)
-		return false;
-	cc->left_alone = NO_QUEUE;
-	return take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
+	cpu_ctx(cpu)->left_alone = NO_QUEUE;
+	return left >= 0 && take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
 }
 
 /* At a tick: whether a queue of one of the others, the next in turn, wants help: its shared one if

@@ -11,13 +11,19 @@ use hearth_policy::{Controller, Plan, Planner, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// From one step to the next.
+/// From one step to the next, at least.
 const STEP: Duration = Duration::from_millis(100);
+
+/// And at least so many times what a step takes: half a per cent of a CPU goes into planning, at most.
+const STEP_TO_TAKEN: u32 = 200;
+
+/// From one step to the next, at most.
+const LONGEST_STEP: Duration = Duration::from_secs(2);
 
 /// A plan holds for so many steps.
 const STEPS_TO_HOLD: u32 = 5;
@@ -125,6 +131,8 @@ impl Planner for Stuck {
 struct Told {
     status: PlannerStatus,
     ended: Option<Instant>,
+    /// How long the last plan holds.
+    holds_for: Duration,
 }
 
 type Shared = Arc<Mutex<Told>>;
@@ -148,7 +156,7 @@ impl Planning {
         let (reaches, received) = mpsc::channel();
         let name = controller.names().collect::<Vec<_>>().join(", ");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
-        let told = Arc::new(Mutex::new(Told { status, ended: None }));
+        let told = Arc::new(Mutex::new(Told { status, ..Told::default() }));
         let shared = Arc::clone(&told);
         thread::Builder::new()
             .name("planner".into())
@@ -167,7 +175,7 @@ impl Planning {
     pub(crate) fn status(&self) -> PlannerStatus {
         let told = lock(&self.told);
         let age = told.ended.map(|ended| ended.elapsed());
-        let holds = told.status.holds && age.is_some_and(|age| age < STEP * STEPS_TO_HOLD);
+        let holds = told.status.holds && age.is_some_and(|age| age < told.holds_for);
         PlannerStatus { age_s: age.map(|age| age.as_secs_f64()), holds, ..told.status.clone() }
     }
 }
@@ -204,13 +212,18 @@ fn steps<T>(
                 return None;
             }
         }
-        match ended.try_recv() {
+        let taken = begin.elapsed();
+        match ended.recv_timeout(interval(taken).saturating_sub(taken)) {
             Ok(next) => return Some(next),
-            Err(TryRecvError::Disconnected) => return None,
-            // Waiting for the channel itself would spin for a while, each time.
-            Err(TryRecvError::Empty) => thread::sleep(STEP.saturating_sub(begin.elapsed())),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => {}
         }
     }
+}
+
+/// From the begin of a step that takes so long to that of the next.
+fn interval(taken: Duration) -> Duration {
+    (taken * STEP_TO_TAKEN).clamp(STEP, LONGEST_STEP)
 }
 
 /// Why there is no plan.
@@ -236,7 +249,8 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
             is_final: true,
         })?
         .map_err(Failure::of)?;
-    let until_ns = now_ns() + (STEP * STEPS_TO_HOLD).as_nanos() as u64;
+    let holds_for = interval(begin.elapsed()) * STEPS_TO_HOLD;
+    let until_ns = now_ns() + holds_for.as_nanos() as u64;
     let (outcome, sequence) = road.publish(&plan, until_ns);
     let mut told = lock(told);
     let status = &mut told.status;
@@ -248,7 +262,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
         status.targets = plan.tasks.len() + plan.groups.len();
         status.parts = plan.parts;
     }
-    told.ended = Some(Instant::now());
+    (told.ended, told.holds_for) = (Some(Instant::now()), holds_for);
     Ok(())
 }
 

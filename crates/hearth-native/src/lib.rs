@@ -41,9 +41,15 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads a copy that calls back into `kernel`, and sets its policy.
-    pub fn load<K: Kernel>(kernel: &Rc<K>, policy: &Policy, machine: &Machine) -> Result<Self, Error> {
-        Self::load_object(OBJECT, kernel, policy, machine)
+    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there, as
+    /// bits.
+    pub fn load<K: Kernel>(
+        kernel: &Rc<K>,
+        policy: &Policy,
+        machine: &Machine,
+        online: u64,
+    ) -> Result<Self, Error> {
+        Self::load_object(OBJECT, kernel, policy, machine, online)
     }
 
     /// Loads a copy that also calls `access` before each access to memory, within every callback.
@@ -52,9 +58,10 @@ impl Scheduler {
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
+        online: u64,
         access: extern "C" fn(),
     ) -> Result<Self, Error> {
-        let scheduler = Self::load_object(INTERLEAVED, kernel, policy, machine)?;
+        let scheduler = Self::load_object(INTERLEAVED, kernel, policy, machine, online)?;
         // SAFETY: interleaved.c defines it with this type.
         unsafe {
             let symbol = scheduler.library.get::<*mut c_void>(c"hearth_access".to_bytes_with_nul());
@@ -90,8 +97,9 @@ impl Scheduler {
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
+        online: u64,
     ) -> Result<Self, Error> {
-        let domains = domains(machine);
+        let domains = domains(machine, online);
         let topology = topology(machine, &domains)?;
         let file = rustix::fs::memfd_create("hearth.so", rustix::fs::MemfdFlags::CLOEXEC)?;
         std::fs::File::from(file.try_clone()?).write_all(object)?;
@@ -141,12 +149,10 @@ impl Scheduler {
         self.ops().init.map_or(0, |init| init())
     }
 
-    /// `ops.init_task`, `ops.set_weight` and `ops.enable` of a task that is new, by `fork` or because the
-    /// scheduler is.
+    /// `ops.init_task` of a task that is new, by `fork` or because the scheduler is: 0, or an error's
+    /// negative number.
     pub fn init_task(&self, p: &TaskStruct, fork: bool) -> i32 {
-        let code = self.ops().init_task.map_or(0, |init| init(task(p), &mut InitTaskArgs { fork }));
-        self.enable(p);
-        code
+        self.ops().init_task.map_or(0, |init| init(task(p), &mut InitTaskArgs { fork }))
     }
 
     /// `ops.select_cpu`; the previous CPU if there is none.
@@ -213,7 +219,7 @@ impl Scheduler {
         }
     }
 
-    /// `ops.enable`, if there is one, and `ops.set_weight`: the task comes from another class.
+    /// `ops.enable`, if there is one, and `ops.set_weight`: the task is new, or comes from another class.
     pub fn enable(&self, p: &TaskStruct) {
         if let Some(enable) = self.ops().enable {
             enable(task(p));
@@ -257,10 +263,12 @@ fn task(p: &TaskStruct) -> TaskPointer {
     std::ptr::from_ref(p).cast_mut()
 }
 
-/// The CPUs of each cache domain.
-fn domains(machine: &Machine) -> Vec<Vec<usize>> {
+/// The CPUs of each cache domain, of those that are there.
+fn domains(machine: &Machine, online: u64) -> Vec<Vec<usize>> {
     let cpus: Vec<usize> = (0..machine.cpus()).collect();
-    cpus.chunks(machine.domain_cpus()).map(<[usize]>::to_vec).collect()
+    let is_online = |cpu: &&usize| online >> **cpu & 1 == 1;
+    let domains = cpus.chunks(machine.domain_cpus());
+    domains.map(|domain| domain.iter().filter(is_online).copied().collect()).collect()
 }
 
 fn topology(machine: &Machine, domains: &[Vec<usize>]) -> Result<seam::Topology, Error> {

@@ -33,6 +33,11 @@ impl TaskStorage {
         values.push((wanted.map, value));
         place
     }
+
+    /// The maps are gone, and the values with them.
+    pub fn clear(&self) {
+        self.0.borrow_mut().clear();
+    }
 }
 
 #[cfg(test)]

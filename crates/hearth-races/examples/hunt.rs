@@ -25,6 +25,12 @@ struct Options {
     /// Weights and classes change, and higher classes take CPUs
     #[arg(long)]
     unequal: bool,
+    /// CPUs go away and come back, and the scheduler is loaded anew
+    #[arg(long)]
+    hotplug: bool,
+    /// A task that cannot run at once where it was inserted to run is enqueued anew
+    #[arg(long)]
+    immediate: bool,
     /// First seed
     #[arg(long, default_value_t = 1)]
     from: u64,
@@ -41,7 +47,8 @@ fn main() -> Result<ExitCode> {
     let (mut found, mut rests, mut mended, mut longest) = (0, 0, 0, 0);
     for seed in options.from..options.from + options.seeds {
         let make = if options.unequal { Setting::unequal } else { Setting::new };
-        let setting = make(options.tasks, options.ms * 1_000_000, seed);
+        let Options { hotplug, immediate, .. } = options;
+        let setting = Setting { hotplug, immediate, ..make(options.tasks, options.ms * 1_000_000, seed) };
         match run(&machine, &policy, setting)? {
             Ok(outcome) => {
                 rests += outcome.rests;

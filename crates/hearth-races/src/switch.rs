@@ -3,15 +3,16 @@
 
 #![allow(unsafe_code)]
 
-use crate::state::State;
+use crate::host::Interleaved;
 use corosensei::Yielder;
+use hearth_scx::Scx;
 use std::cell::Cell;
 use std::ptr::null;
 
 thread_local! {
     /// The CPU that runs, and what it runs on; null while none does.
     static CPU: Cell<*const Yielder<(), ()>> = const { Cell::new(null()) };
-    static STATE: Cell<*const State> = const { Cell::new(null()) };
+    static STATE: Cell<*const Scx<Interleaved>> = const { Cell::new(null()) };
 }
 
 /// Suspends the CPU that runs. Does nothing where none does.
@@ -37,7 +38,7 @@ pub(crate) fn leave() {
 }
 
 /// Runs `what` with accesses that are told to `state`.
-pub(crate) fn with_accesses<T>(state: &State, what: impl FnOnce() -> T) -> T {
+pub(crate) fn with_accesses<T>(state: &Scx<Interleaved>, what: impl FnOnce() -> T) -> T {
     STATE.set(state);
     let result = what();
     STATE.set(null());
@@ -49,6 +50,6 @@ pub(crate) extern "C" fn access() {
     let state = STATE.get();
     if !state.is_null() && !CPU.get().is_null() {
         // SAFETY: `with_accesses` has a reference to it for as long as this is set.
-        unsafe { &*state }.preempt();
+        unsafe { &*state }.gap();
     }
 }

@@ -75,6 +75,41 @@ fn under_decay_no_wait_is_half_of_the_watchdogs_whatever_the_weights() {
     }
 }
 
+/// CPUs go away and come back every second or so, and the scheduler begins anew while tasks go on.
+#[test]
+fn no_task_is_lost_when_cpus_go_away_and_come_back() {
+    let mut restarts = 0;
+    for (policy, seeds) in [("fair", 0..8), ("standard", 8..12), ("complex", 12..14), ("attached", 14..16)] {
+        for seed in seeds {
+            let equal = Setting { hotplug: true, ..setting(seed) };
+            let unequal = Setting { hotplug: true, ..Setting::unequal(16, 4000 * MS, seed) };
+            for setting in [equal, unequal] {
+                let outcome = run_one("sgi-4d340", policy, setting);
+                let outcome = outcome.unwrap_or_else(|violation| {
+                    panic!("{policy}, CPUs come and go, {setting:?}: {violation}");
+                });
+                restarts += outcome.restarts;
+            }
+        }
+    }
+    assert!(restarts > 32, "CPUs came or went only {restarts} times");
+}
+
+/// As on kernels from 7.1 that are asked to: who cannot run at once does not wait on a CPU.
+#[test]
+fn no_task_starves_where_what_cannot_run_at_once_is_enqueued_anew() {
+    for (policy, seeds) in [("fair", 0..8), ("both", 8..12), ("complex", 12..14), ("attached", 14..16)] {
+        for seed in seeds {
+            let equal = Setting { immediate: true, ..setting(seed) };
+            let unequal = Setting { immediate: true, ..Setting::unequal(16, 4000 * MS, seed) };
+            for setting in [equal, unequal] {
+                let outcome = run_one("sgi-4d340", policy, setting);
+                outcome.unwrap_or_else(|violation| panic!("{policy}, {setting:?}: {violation}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_run_follows_from_its_setting() {
     let outcomes = [1, 1, 2].map(|seed| run_one("dash-16", "fair", setting(seed)).unwrap());

@@ -35,6 +35,10 @@ pub struct Options {
     /// Whether to check after every step that no task is lost or run twice and no CPU idles beside
     /// work. Slow: for tests.
     pub audit: bool,
+    /// How long a task may wait before the audit, if there is one, says so.
+    pub longest_wait_ns: u64,
+    /// Whether all CPUs tick at once; if not, when each does follows from the seed.
+    pub ticks_in_step: bool,
     /// Whether the scheduler has a defect: no task leaves a queue. For tests.
     pub stalls: bool,
     /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
@@ -53,6 +57,8 @@ impl Default for Options {
             flush: Flush::Never,
             timeline: false,
             audit: false,
+            longest_wait_ns: u64::MAX,
+            ticks_in_step: true,
             stalls: false,
             record_misses: false,
             sample_ns: 200_000_000,
@@ -139,6 +145,7 @@ pub struct Simulation {
     coming: Vec<(usize, Vec<(String, Body)>)>,
     /// Whether to audit, and then whether tasks are attached.
     audit: Option<bool>,
+    longest_wait_ns: u64,
     stop: Option<&'static AtomicBool>,
 }
 
@@ -149,11 +156,7 @@ impl Simulation {
     /// [`SimError::Machine`] and [`SimError::Load`].
     pub fn new(machine: &Machine, policy: &Policy, options: &Options) -> Result<Self, SimError> {
         let hardware = Rc::new(RefCell::new(Hardware::new(machine, options.seed)?));
-        let mut kernel = Kernel::new(machine, policy, &hardware)?;
-        kernel.flush = options.flush;
-        if options.stalls {
-            kernel.stall()?;
-        }
+        let mut kernel = Kernel::new(machine, policy, &hardware, options)?;
         if options.record_misses {
             hardware.borrow_mut().log_misses();
         }
@@ -171,6 +174,7 @@ impl Simulation {
             alive: 0,
             coming: Vec::new(),
             audit: options.audit.then_some(policy.attached),
+            longest_wait_ns: options.longest_wait_ns,
             stop: None,
         })
     }
@@ -229,7 +233,7 @@ impl Simulation {
     /// [`SimError::Interrupted`].
     pub fn run(mut self) -> Result<RunResult, SimError> {
         self.post(self.sample_ps, Event::Sample);
-        let watchdog_ps = self.kernel.scheduler.timeout_ns() * 500;
+        let watchdog_ps = self.kernel.timeout_ns() * 500;
         self.post(watchdog_ps, Event::Watchdog);
         (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
         while self.alive > 0 || self.coming.iter().any(|(_, tasks)| !tasks.is_empty()) {
@@ -265,8 +269,11 @@ impl Simulation {
                 self.deliver(idle, watchdog_ps)?;
             }
         }
-        if let Some(reason) = self.audit.and_then(|attached| self.kernel.audit(attached)) {
-            return Err(SimError::Audit { reason, at_ns: self.latest_ps() / 1000 });
+        if let Some(attached) = self.audit {
+            let now_ps = self.latest_ps();
+            if let Some(reason) = self.kernel.audit(attached, now_ps, self.longest_wait_ns) {
+                return Err(SimError::Audit { reason, at_ns: now_ps / 1000 });
+            }
         }
         match self.kernel.failure() {
             Some(reason) => Err(SimError::Scheduler { reason, at_ms: self.latest_ps() / 1_000_000_000 }),
@@ -302,11 +309,8 @@ impl Simulation {
         match task.resume(resume) {
             Some(request) => self.serve(cpu, current, request),
             None => {
-                self.kernel.tasks[current].state = State::Dead;
-                self.kernel.account.task_ended(current, self.kernel.port(cpu).now_ps());
-                self.kernel.charge(cpu, Entry::Fork);
                 self.alive -= 1;
-                self.kernel.schedule(cpu, End::Exit, false);
+                self.kernel.end(current, cpu);
             }
         }
     }
@@ -324,6 +328,12 @@ impl Simulation {
             Request::Yield(why) => self.kernel.yield_current(cpu, why),
             Request::Wake(other) => self.kernel.wake(other, cpu, End::SystemCall),
             Request::Block => self.block(cpu, task),
+            Request::SetWeight { task, weight } => self.kernel.set_weight(task, weight, cpu),
+            Request::SetMask { task: other, cpus } => {
+                self.kernel.tasks[task].answer = usize::from(self.kernel.set_mask(other, cpus, cpu));
+            }
+            Request::SetClass { task, class } => self.kernel.set_class(task, class, cpu),
+            Request::SetOnline { cpu: other, is_online } => self.kernel.set_online(other, is_online, cpu),
             Request::Sleep { ns } => {
                 self.post(now_ps + ns * 1000, Event::Wake { cpu, task });
                 self.block(cpu, task);
@@ -346,7 +356,7 @@ impl Simulation {
 
     /// The task on a CPU that can starts a request to the disk, and blocks until it is served.
     fn start_io(&mut self, cpu: usize, task: TaskId, bytes: u64) {
-        self.kernel.allow(task, self.kernel.all_cpus());
+        self.kernel.scx.allow(task as i32, self.kernel.all_cpus());
         let done_ps = self.disks.serve(self.kernel.port(cpu).now_ps(), bytes);
         self.post(done_ps, Event::Wake { cpu: self.disks.cpu, task });
         self.block(cpu, task);
@@ -362,11 +372,12 @@ impl Simulation {
         let Some(Reverse((at_ps, _, event))) = self.events.pop() else { return Ok(()) };
         match event {
             Event::Wake { cpu, task } => {
+                let cpu = self.kernel.online_or_other(cpu);
                 self.kernel.interrupt(cpu, at_ps);
                 self.kernel.wake(task, cpu, End::Interrupt);
             }
             Event::Start(coming) => {
-                let cpu = self.disks.cpu;
+                let cpu = self.kernel.online_or_other(self.disks.cpu);
                 self.kernel.interrupt(cpu, at_ps);
                 let (application, tasks) = &mut self.coming[coming];
                 let (application, tasks) = (*application, std::mem::take(tasks));
@@ -400,10 +411,10 @@ impl Simulation {
         }
         let leads_on = |event: &Event| matches!(event, Event::Wake { .. } | Event::Start(_));
         let pending = self.events.iter().any(|Reverse((_, _, event))| leads_on(event));
-        let stuck = |task: &&crate::kernel::Task| task.state == State::Blocked;
-        if idle && !pending && !self.kernel.tasks.iter().any(|task| task.state == State::Waiting) {
-            let names: Vec<String> =
-                self.kernel.tasks.iter().filter(stuck).take(8).map(|task| task.sched.name()).collect();
+        let in_state = |state| (0..self.kernel.tasks.len()).filter(move |&id| self.kernel.state(id) == state);
+        if idle && !pending && in_state(State::Waiting).next().is_none() {
+            let name = |id: TaskId| self.kernel.tasks[id].scx.sched.name();
+            let names: Vec<String> = in_state(State::Blocked).take(8).map(name).collect();
             let at_ms = now_ps / 1_000_000_000;
             return Err(SimError::Deadlock { tasks: self.alive, names: names.join(", "), at_ms });
         }

@@ -16,4 +16,4 @@ pub use engine::{Options, SimError, Simulation};
 pub use hearth_native::CpuStats;
 pub use kernel::Flush;
 pub use measure::RunResult;
-pub use program::{Application, Cpu};
+pub use program::{Application, Class, Cpu};

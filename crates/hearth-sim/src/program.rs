@@ -40,6 +40,16 @@ impl End {
         [End::Quantum, End::Block, End::Synchronization, End::SystemCall, End::Interrupt, End::Exit];
 }
 
+/// A scheduling class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// sched_ext: the scheduler's own tasks.
+    #[default]
+    Normal,
+    /// Above it: such a task keeps its CPU until it blocks, yields or leaves the class.
+    RealTime,
+}
+
 /// What a program asks of the kernel when it stops running.
 pub(crate) enum Request {
     /// The engine's time limit was reached.
@@ -61,6 +71,22 @@ pub(crate) enum Request {
     Fork {
         name: String,
         body: Body,
+    },
+    SetWeight {
+        task: TaskId,
+        weight: u32,
+    },
+    SetMask {
+        task: TaskId,
+        cpus: u64,
+    },
+    SetClass {
+        task: TaskId,
+        class: Class,
+    },
+    SetOnline {
+        cpu: usize,
+        is_online: bool,
     },
     PageFault(Address),
     /// A miss that the kernel wants to know of.
@@ -258,6 +284,27 @@ impl<'a> Cpu<'a> {
     /// Wakes a task that called [`block`](Self::block), or is about to.
     pub fn wake(&mut self, task: TaskId) {
         self.request(Request::Wake(task));
+    }
+
+    /// Changes the weight of a task: 100 at nice 0, from 1 to 10,000.
+    pub fn set_weight(&mut self, task: TaskId, weight: u32) {
+        self.request(Request::SetWeight { task, weight });
+    }
+
+    /// Changes the CPUs that a task may run on, as bits. False if none of them is there: nothing changes.
+    pub fn set_mask(&mut self, task: TaskId, cpus: u64) -> bool {
+        self.request(Request::SetMask { task, cpus }) != 0
+    }
+
+    /// Takes a task to another class, as `sched_setscheduler` and inherited priorities do.
+    pub fn set_class(&mut self, task: TaskId, class: Class) {
+        self.request(Request::SetClass { task, class });
+    }
+
+    /// Takes a CPU away, or brings it back. The kernel ends the scheduler for it, and it is loaded anew; so
+    /// what its dispatches led to is counted from there. Nothing happens to the last CPU.
+    pub fn set_online(&mut self, cpu: usize, is_online: bool) {
+        self.request(Request::SetOnline { cpu, is_online });
     }
 }
 

@@ -1,11 +1,10 @@
 //! A task: its program, stopped between two calls, and what the kernel knows of it.
 
 use crate::memory::Memory;
-use crate::program::{Body, Cpu, Request, Resume, TaskId};
+use crate::program::{Body, Class, Cpu, Request, Resume, TaskId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use hearth_hardware::Address;
-use hearth_native::TaskStruct;
 use std::rc::Rc;
 
 /// Bytes of stack that a program has.
@@ -24,15 +23,19 @@ pub(crate) enum State {
 /// A task of the simulated kernel.
 pub(crate) struct Task {
     pub(crate) application: usize,
-    pub(crate) sched: Rc<TaskStruct>,
-    pub(crate) state: State,
+    /// What sched_ext knows of it.
+    pub(crate) scx: Rc<hearth_scx::Task>,
+    pub(crate) is_dead: bool,
+    pub(crate) class: Class,
+    /// CPU time in a higher class, of which sched_ext has not been told, and since when it runs there.
+    pub(crate) higher_ps: u64,
+    pub(crate) higher_since_ps: u64,
     /// The kernel's own data about it, in simulated memory.
     pub(crate) kernel_data: Address,
     /// A wake-up came while it was not blocked.
     pub(crate) wake_pending: bool,
     /// When it was woken, until it runs.
     pub(crate) woken_ps: Option<u64>,
-    pub(crate) waiting_since_ps: u64,
     /// The CPU where it last ran.
     pub(crate) last_cpu: Option<usize>,
     /// The answer to its last request.
@@ -46,7 +49,7 @@ impl Task {
     pub(crate) fn new(
         id: TaskId,
         application: usize,
-        sched: Rc<TaskStruct>,
+        scx: Rc<hearth_scx::Task>,
         kernel_data: Address,
         memory: &Memory,
         body: Body,
@@ -60,17 +63,24 @@ impl Task {
         });
         Self {
             application,
-            sched,
-            state: State::Blocked,
+            scx,
+            is_dead: false,
+            class: Class::Normal,
+            higher_ps: 0,
+            higher_since_ps: 0,
             kernel_data,
             wake_pending: false,
             woken_ps: None,
-            waiting_since_ps: 0,
             last_cpu: None,
             answer: 0,
             pending_io: None,
             program: Some(program),
         }
+    }
+
+    /// Whether it is in a class above sched_ext's.
+    pub(crate) fn is_higher(&self) -> bool {
+        self.class == Class::RealTime
     }
 
     /// Lets the program go on; returns what it asks for, or nothing if it has ended.

@@ -1,0 +1,157 @@
+//! Changes of a task: its mask, its weight, its class; and CPUs that a higher class takes.
+
+use crate::task::{Pid, Task};
+use crate::{Current, Host, Kernel};
+
+impl<H: Host> Kernel<H> {
+    /// `sched_setaffinity`, with CPUs as bits. Refused, as by the kernel, if none of them is there.
+    pub fn set_mask(&self, pid: Pid, mask: u64) -> bool {
+        if mask & self.online() == 0 {
+            return false;
+        }
+        let task = self.task(pid);
+        self.lock_pi(&task);
+        let cpu = self.lock_rq_of(&task);
+        let runs = self.current(cpu) == Current::Task(pid) && task.on_rq.get();
+        let queued = task.on_rq.get();
+        if queued {
+            if runs {
+                self.update_current(cpu);
+                self.scheduler().stopping(&task.sched, false);
+            }
+            self.unlink(&task);
+            task.set_queued(false);
+        }
+        task.sched.allow(mask);
+        self.tell_mask(&task);
+        if queued {
+            task.set_queued(true);
+            self.enqueue(&task, cpu, 0);
+        }
+        if runs {
+            self.unlink(&task);
+            self.scheduler().running(&task.sched);
+        }
+        if !queued || mask >> cpu & 1 == 1 {
+            self.reenqueue_local(cpu);
+            self.unlock(cpu);
+        } else if runs {
+            self.rqs[cpu].stop.borrow_mut().push_back(pid);
+            self.resched(cpu);
+            self.unlock(cpu);
+        } else {
+            self.move_queued(&task, cpu);
+        }
+        self.unlock_pi(&task);
+        true
+    }
+
+    /// Another mask for a task that need not leave its CPU now, and waits in no queue.
+    pub fn allow(&self, pid: Pid, mask: u64) {
+        let task = self.task(pid);
+        task.sched.allow(mask);
+        self.tell_mask(&task);
+    }
+
+    /// `set_cpus_allowed_scx`. In another class nobody is told.
+    pub(crate) fn tell_mask(&self, task: &Task) {
+        if !task.is_away.get() {
+            self.scheduler().set_cpumask(&task.sched);
+        }
+    }
+
+    /// `move_queued_task`: to any CPU of its mask. Lets go of the CPU's lock.
+    fn move_queued(&self, task: &Task, from: usize) {
+        self.unlink(task);
+        task.set_queued(false);
+        task.is_migrating.set(true);
+        let to = self.host.choose(self.cpus_of(task));
+        task.sched.cpu.set(to as u32);
+        self.unlock(from);
+        self.lock(to);
+        task.is_migrating.set(false);
+        self.begin(task, to, 0);
+        self.unlock(to);
+    }
+
+    /// `migration_cpu_stop`, for each task that must leave this CPU.
+    pub(crate) fn run_stopper(&self, cpu: usize) {
+        loop {
+            let Some(pid) = self.rqs[cpu].stop.borrow_mut().pop_front() else { break };
+            let task = self.task(pid);
+            self.lock_pi(&task);
+            let at = self.lock_rq_of(&task);
+            if at == cpu && task.on_rq.get() && !task.may_run_on(cpu) {
+                self.move_queued(&task, cpu);
+            } else {
+                self.unlock(at);
+            }
+            self.unlock_pi(&task);
+        }
+        self.resched(cpu);
+    }
+
+    /// `reweight_task`. In another class a task keeps its weight here for when it comes back.
+    pub fn set_weight(&self, pid: Pid, weight: u32) {
+        let task = self.task(pid);
+        self.lock_pi(&task);
+        let cpu = self.lock_rq_of(&task);
+        if task.is_away.get() {
+            task.sched.weight.set(weight);
+        } else {
+            self.scheduler().set_weight(&task.sched, weight);
+        }
+        self.unlock(cpu);
+        self.unlock_pi(&task);
+    }
+
+    /// `sched_setscheduler`: a task that sleeps or waits goes to another class, where it sleeps. Whether it
+    /// has; one that runs does not.
+    pub fn leave_class(&self, pid: Pid) -> bool {
+        let task = self.task(pid);
+        self.lock_pi(&task);
+        let cpu = self.lock_rq_of(&task);
+        let leaves = self.current(cpu) != Current::Task(pid) && !task.is_away.get();
+        if leaves {
+            self.unlink(&task);
+            task.set_queued(false);
+            task.on_rq.set(false);
+            task.is_runnable.set(false);
+            self.scheduler().disable(&task.sched);
+            task.is_away.set(true);
+        }
+        self.unlock(cpu);
+        self.unlock_pi(&task);
+        leaves
+    }
+
+    /// A task that sleeps in another class, where it has had `ran_ns` of CPU time, comes back.
+    pub fn join_class(&self, pid: Pid, ran_ns: u64) {
+        let task = self.task(pid);
+        self.lock_pi(&task);
+        let cpu = self.lock_rq_of(&task);
+        if task.is_away.replace(false) {
+            task.sched.sum_exec_ns.set(task.sched.sum_exec_ns.get() + ran_ns);
+            self.scheduler().enable(&task.sched);
+            self.tell_mask(&task);
+        }
+        self.unlock(cpu);
+        self.unlock_pi(&task);
+    }
+
+    /// A higher class takes a CPU.
+    pub fn hold(&self, cpu: usize) {
+        self.lock(cpu);
+        self.rqs[cpu].is_held.set(true);
+        self.resched(cpu);
+        self.unlock(cpu);
+    }
+
+    /// The higher class lets a CPU go.
+    pub fn let_go(&self, cpu: usize) {
+        self.lock(cpu);
+        self.rqs[cpu].is_held.set(false);
+        self.resched(cpu);
+        self.unlock(cpu);
+    }
+}

@@ -1,0 +1,46 @@
+//! What happens in interrupts: the tick, and kicks.
+
+use crate::{Current, Host, Kernel};
+
+impl<H: Host> Kernel<H> {
+    /// `scheduler_tick`.
+    pub fn tick(&self, cpu: usize) {
+        self.lock(cpu);
+        self.update_current(cpu);
+        if let Some(task) = self.current_task(cpu) {
+            self.scheduler().tick(&task.sched);
+            if task.sched.slice.get() == 0 {
+                self.resched(cpu);
+            }
+        }
+        self.unlock(cpu);
+    }
+
+    /// `kick_cpus_irq_workfn`: carries out the kicks that the scheduler asked for on this CPU.
+    pub fn kicks(&self, cpu: usize) {
+        let (idle, preempt) = (self.rqs[cpu].kick_idle.take(), self.rqs[cpu].kick_preempt.take());
+        for other in (0..self.cpus()).filter(|other| (idle | preempt) >> other & 1 == 1) {
+            self.lock(other);
+            if preempt >> other & 1 == 1 {
+                self.update_current(other);
+                if let Some(task) = self.current_task(other) {
+                    task.sched.slice.set(0);
+                }
+                self.resched(other);
+            } else if !self.is_busy(other) {
+                self.resched(other);
+            }
+            self.unlock(other);
+        }
+    }
+
+    /// A CPU with nothing to do although a task waits that it could run, and the task. `stays`: tasks run
+    /// only on the CPU where they last ran.
+    pub fn idle_beside_work(&self, stays: bool) -> Option<(usize, crate::Pid)> {
+        self.tasks().iter().filter(|task| task.is_in_dispatch_queue()).find_map(|task| {
+            let cpus = if stays { 1 << task.cpu() } else { self.cpus_of(task) };
+            let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle && cpus >> cpu & 1 == 1;
+            (0..self.cpus()).find(is_idle).map(|cpu| (cpu, task.pid()))
+        })
+    }
+}

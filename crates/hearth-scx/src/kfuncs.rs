@@ -1,0 +1,237 @@
+//! sched_ext's kfuncs, with the locks that the kernel takes and lets go for them. Their kernel names are
+//! in `hearth-native`.
+
+use crate::task::{Place, Task, Verdict};
+use crate::{Host, Scx};
+use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct};
+use std::rc::Rc;
+
+const ENOENT: i32 = 2;
+const EBUSY: i32 = 16;
+const EEXIST: i32 = 17;
+const EINVAL: i32 = 22;
+
+impl<H: Host> Scx<H> {
+    /// `consume_remote_task`: the CPU's own lock is let go for that of the task's run queue, and the
+    /// task may be gone by then.
+    fn take_remote(&self, task: &Task, cpu: usize) -> bool {
+        let from = task.cpu();
+        self.unlink(task);
+        task.holder.set(Some(cpu));
+        self.unlock(cpu);
+        self.lock(from);
+        let is_ours = task.holder.get() == Some(cpu) && task.cpu() == from;
+        if is_ours {
+            task.holder.set(None);
+            task.is_migrating.set(true);
+            task.set_queued(false);
+            task.sched.cpu.set(cpu as u32);
+        }
+        self.unlock(from);
+        self.lock(cpu);
+        if is_ours {
+            task.set_queued(true);
+            task.is_migrating.set(false);
+            self.link_local(task, cpu);
+        }
+        is_ours
+    }
+
+    /// The first of a queue's tasks that a CPU may take.
+    fn first_for(&self, id: u64, cpu: usize) -> Option<Rc<Task>> {
+        let queues = self.queues.borrow();
+        let mut tasks = queues.by_id.get(&id)?.iter().map(|pid| self.task(pid));
+        tasks.find(|task| task.cpu() == cpu || task.may_run_on(cpu))
+    }
+
+    fn pick(&self, candidates: u64) -> Option<usize> {
+        let candidates = self.idle.get() & candidates;
+        (candidates != 0).then(|| {
+            let cpu = self.host.choose(candidates);
+            self.set_idle(cpu, false);
+            cpu
+        })
+    }
+}
+
+impl<H: Host> Kernel for Scx<H> {
+    fn create_dsq(&self, id: u64) -> i32 {
+        let mut queues = self.queues.borrow_mut();
+        if id & DSQ_BUILTIN != 0 {
+            return -EINVAL;
+        }
+        if queues.by_id.contains_key(&id) {
+            return -EEXIST;
+        }
+        queues.by_id.insert(id, Default::default());
+        0
+    }
+
+    fn insert(&self, p: &TaskStruct, id: u64, slice: u64, vtime: Option<u64>, _flags: u64) {
+        let task = self.known(p);
+        match self.rqs[self.cpu.get()].placing.get() {
+            None => {
+                let name = task.label();
+                return self.error(format!("scx_bpf_dsq_insert() of {name} from a callback that may not"));
+            }
+            Some(pid) if pid != p.pid => {
+                let name = task.label();
+                return self.error(format!("scheduling for pid {pid} but trying to direct-dispatch {name}"));
+            }
+            Some(_) if task.verdict.get() != Verdict::None => {
+                return self.error(format!("{} already direct-dispatched", task.label()));
+            }
+            Some(_) => {}
+        }
+        p.slice.set(slice.max(1));
+        match vtime {
+            None if id == DSQ_LOCAL => task.verdict.set(Verdict::Local),
+            Some(_) if id & DSQ_BUILTIN != 0 => {
+                self.error("cannot use vtime ordering for built-in DSQs".to_owned());
+            }
+            vtime => task.verdict.set(Verdict::Queue { id, vtime }),
+        }
+    }
+
+    fn move_first_to_local(&self, id: u64) -> bool {
+        let cpu = self.cpu.get();
+        if self.waiting_in(id).is_none() {
+            self.error(format!("invalid DSQ ID 0x{id:016x}"));
+            return false;
+        }
+        loop {
+            self.gap();
+            let Some(task) = self.first_for(id, cpu) else { return false };
+            if task.cpu() == cpu {
+                self.unlink(&task);
+                self.link_local(&task, cpu);
+            } else if !self.take_remote(&task, cpu) {
+                continue;
+            }
+            self.rqs[cpu].dispatched.set(true);
+            return true;
+        }
+    }
+
+    fn queued(&self, id: u64) -> i32 {
+        self.waiting_in(id).map_or(-ENOENT, |waiting| waiting as i32)
+    }
+
+    fn peek(&self, id: u64) -> Option<Rc<TaskStruct>> {
+        self.gap();
+        let first = self.queues.borrow().by_id.get(&id)?.iter().next()?;
+        Some(Rc::clone(&self.task(first).sched))
+    }
+
+    fn walk_new(&self, id: u64) -> usize {
+        self.queues.borrow_mut().walk(id)
+    }
+
+    fn walk_next(&self, walk: usize) -> Option<Rc<TaskStruct>> {
+        self.gap();
+        let pid = self.queues.borrow_mut().walk_next(walk)?;
+        Some(Rc::clone(&self.task(pid).sched))
+    }
+
+    fn walk_destroy(&self, walk: usize) {
+        self.queues.borrow_mut().walk_ends(walk);
+    }
+
+    /// `scx_dsq_move`: the walk's task is moved if it still waits in a queue.
+    fn move_task(&self, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool {
+        let (cpu, task) = (self.cpu.get(), self.known(p));
+        let Place::Queue { id: from, .. } = task.place.get() else { return false };
+        if id == DSQ_LOCAL && !task.may_run_on(cpu) {
+            return false;
+        }
+        if id == DSQ_LOCAL && task.cpu() != cpu {
+            let moved = self.take_remote(&task, cpu);
+            self.rqs[cpu].dispatched.set(moved || self.rqs[cpu].dispatched.get());
+            return moved;
+        }
+        let other = task.cpu();
+        self.unlock(cpu);
+        self.lock(other);
+        let still = matches!(task.place.get(), Place::Queue { id, .. } if id == from) && task.cpu() == other;
+        if still {
+            self.unlink(&task);
+            if id == DSQ_LOCAL {
+                self.link_local(&task, cpu);
+            } else {
+                self.link(&task, id, vtime);
+            }
+        }
+        self.unlock(other);
+        self.lock(cpu);
+        self.rqs[cpu].dispatched.set(still || self.rqs[cpu].dispatched.get());
+        still
+    }
+
+    fn test_and_clear_idle(&self, cpu: i32) -> bool {
+        self.gap();
+        let was_idle = (0..self.cpus() as i32).contains(&cpu) && self.idle.get() >> cpu & 1 == 1;
+        if was_idle {
+            self.set_idle(cpu as usize, false);
+        }
+        was_idle
+    }
+
+    fn pick_idle(&self, allowed: u64) -> i32 {
+        self.gap();
+        self.pick(allowed).map_or(-EBUSY, |cpu| cpu as i32)
+    }
+
+    fn nearest_idle(&self, allowed: u64, previous: i32) -> Option<i32> {
+        let near = self.shape.near.get(usize::try_from(previous).ok()?)?;
+        if allowed >> previous & 1 == 1 && self.test_and_clear_idle(previous) {
+            return Some(previous);
+        }
+        [near[0], near[1], u64::MAX].into_iter().find_map(|mask| {
+            self.gap();
+            self.pick(allowed & mask).map(|cpu| cpu as i32)
+        })
+    }
+
+    /// The kick itself waits until interrupts are on: `crate::Kernel::kicks`.
+    fn kick(&self, cpu: i32, flags: u64) {
+        self.gap();
+        let Some(cpu) = usize::try_from(cpu).ok().filter(|&cpu| cpu < self.cpus()) else {
+            return self.error(format!("invalid CPU {cpu} from ops.kick_cpu"));
+        };
+        let me = &self.rqs[self.cpu.get()];
+        if flags & KICK_IDLE == 0 {
+            return me.kick_preempt.set(me.kick_preempt.get() | 1 << cpu);
+        }
+        if self.try_lock(cpu) {
+            let skip = self.is_busy(cpu);
+            self.unlock(cpu);
+            if skip {
+                return;
+            }
+        }
+        me.kick_idle.set(me.kick_idle.get() | 1 << cpu);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ps() / 1000
+    }
+
+    fn this_cpu(&self) -> usize {
+        self.cpu.get()
+    }
+
+    /// Put off until the callback has returned, as newer kernels do.
+    fn reenqueue_local(&self) -> u32 {
+        let rq = &self.rqs[self.cpu.get()];
+        rq.reenqueues.set(true);
+        rq.local.borrow().len() as u32
+    }
+
+    fn storage(&self, p: &TaskStruct, map: MapValue) -> *mut u64 {
+        self.known(p).storage.value(map)
+    }
+
+    fn fail(&self, message: String) {
+        self.error(message);
+    }
+}

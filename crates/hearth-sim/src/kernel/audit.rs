@@ -1,0 +1,73 @@
+//! What no kernel may do, and what its watchdog finds.
+
+use super::{Kernel, State, Task};
+use crate::program::TaskId;
+
+impl Kernel {
+    /// What a task does.
+    pub(crate) fn state(&self, id: TaskId) -> State {
+        let task = &self.tasks[id];
+        if task.is_dead {
+            State::Dead
+        } else if task.scx.sched.on_cpu.get() != 0 {
+            State::Running
+        } else if task.scx.waits_since_ps().is_some() || task.is_higher() && self.higher.has(id) {
+            State::Waiting
+        } else {
+            State::Blocked
+        }
+    }
+
+    /// A runnable task that has not run for the watchdog's time, if there is one.
+    pub(crate) fn stalled(&self, now_ps: u64) -> Option<String> {
+        self.waits_for(now_ps, self.timeout_ns()).map(|(task, waited_s)| {
+            let lost = if task.scx.is_in_queue() { "" } else { "; it is in no dispatch queue" };
+            format!("runnable task stall ({} failed to run for {waited_s:.3}s{lost})", task.scx.label())
+        })
+    }
+
+    /// A task of sched_ext that has waited for longer than this, and for how many seconds.
+    fn waits_for(&self, now_ps: u64, longest_ns: u64) -> Option<(&Task, f64)> {
+        self.tasks.iter().find_map(|task| {
+            let waited_ps = now_ps.saturating_sub(task.scx.waits_since_ps()?);
+            (waited_ps / 1000 > longest_ns).then_some((task, waited_ps as f64 / 1e12))
+        })
+    }
+
+    /// What no kernel may do, if it has been done: lose a task, run it twice, let it wait for longer than
+    /// this, or (unless tasks are attached) leave a CPU idle beside a task that may run there.
+    pub(crate) fn audit(&self, attached: bool, now_ps: u64, longest_wait_ns: u64) -> Option<String> {
+        if let Some((task, waited_s)) = self.waits_for(now_ps, longest_wait_ns) {
+            return Some(format!("{} has waited for {waited_s:.3} s", task.scx.label()));
+        }
+        (0..self.tasks.len())
+            .find_map(|task| self.is_out_of_place(task))
+            .or_else(|| self.idles_beside_work().filter(|_| !attached))
+    }
+
+    fn is_out_of_place(&self, id: TaskId) -> Option<String> {
+        let task = &self.tasks[id];
+        let running = self.cpus.iter().filter(|cpu| cpu.current == Some(id)).count();
+        let (state, queued) = (self.state(id), task.scx.is_in_queue());
+        let right = match state {
+            State::Running => running == 1 && !queued,
+            State::Waiting => running == 0 && queued != task.is_higher(),
+            State::Blocked | State::Dead => running == 0 && !queued,
+        };
+        let label = task.scx.label();
+        (!right).then(|| format!("{label} is {state:?}, runs on {running} CPUs, queued: {queued}"))
+    }
+
+    fn idles_beside_work(&self) -> Option<String> {
+        // A CPU that was idle and has been told to look is as good as running.
+        let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
+        let is_idle = |cpu: &usize| self.scx.online() >> cpu & 1 == 1 && !self.is_active(*cpu);
+        (0..self.cpus.len()).filter(is_idle).find_map(|cpu| {
+            let waits = |task: &&Task| task.scx.waits_since_ps().is_some() && task.scx.may_run_on(cpu);
+            let waiting = self.tasks.iter().filter(waits).count();
+            (waiting > coming).then(|| {
+                format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
+            })
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! What programs change of tasks and of the machine: weights, masks, classes, CPUs.
+
+use super::{Kernel, State};
+use crate::program::{Class, End, TaskId};
+use hearth_scx::Current;
+
+impl Kernel {
+    /// The weight of a task, 100 at nice 0.
+    pub(crate) fn set_weight(&mut self, task: TaskId, weight: u32, from: usize) {
+        self.scx.run_on(from);
+        self.scx.set_weight(task as i32, weight.clamp(1, 10_000));
+        self.tell_others(from, End::SystemCall);
+    }
+
+    /// The CPUs that a task may run on, as bits. False, as from the kernel, if none of them is there.
+    pub(crate) fn set_mask(&mut self, task: TaskId, cpus: u64, from: usize) -> bool {
+        self.scx.run_on(from);
+        let changed = self.scx.set_mask(task as i32, cpus & self.all_cpus());
+        self.tell_others(from, End::SystemCall);
+        changed
+    }
+
+    /// A task goes to another class. One that runs blocks in the one and wakes in the other.
+    pub(crate) fn set_class(&mut self, task: TaskId, class: Class, from: usize) {
+        let state = self.state(task);
+        if self.tasks[task].class == class || state == State::Dead {
+            return;
+        }
+        if let Some(cpu) = (0..self.cpus.len()).find(|&cpu| self.cpus[cpu].current == Some(task)) {
+            self.schedule(cpu, End::SystemCall, false);
+        }
+        self.scx.run_on(from);
+        self.tasks[task].class = class;
+        match class {
+            Class::RealTime => {
+                self.scx.leave_class(task as i32);
+            }
+            Class::Normal => {
+                self.leave_higher(task);
+                let ran_ns = std::mem::take(&mut self.tasks[task].higher_ps) / 1000;
+                self.scx.join_class(task as i32, ran_ns);
+            }
+        }
+        if state == State::Blocked {
+            return self.tell_others(from, End::SystemCall);
+        }
+        self.wake(task, from, End::SystemCall);
+    }
+
+    /// A CPU goes away or comes back; the scheduler ends, and is loaded anew. Not the last one.
+    pub(crate) fn set_online(&mut self, cpu: usize, is_online: bool, from: usize) {
+        let others = self.scx.online() & !(1 << cpu);
+        if cpu >= self.cpus.len() || others == 0 || (others != self.scx.online()) == is_online {
+            return;
+        }
+        let mut moved = Vec::new();
+        if !is_online {
+            self.interrupt(cpu, self.ports[from].now_ps());
+            moved = self.clear_cpu(cpu);
+        }
+        let online = others | u64::from(is_online) << cpu;
+        let by = if online >> from & 1 == 1 { from } else { online.trailing_zeros() as usize };
+        if by != from {
+            self.interrupt(by, self.ports[from].now_ps());
+        }
+        match (self.load)(online) {
+            Ok(scheduler) => self.scx.restart(by, online, scheduler),
+            Err(error) => self.failure = Some(format!("cannot load the scheduler: {error}")),
+        }
+        if is_online {
+            self.scx.let_go(cpu);
+        }
+        self.tell_others(by, End::SystemCall);
+        moved.into_iter().for_each(|task| self.wake(task, by, End::SystemCall));
+    }
+
+    /// All tasks leave a CPU that goes away; the real-time tasks among them, which are to be woken elsewhere.
+    fn clear_cpu(&mut self, cpu: usize) -> Vec<TaskId> {
+        self.scx.run_on(cpu);
+        let higher = self.higher.on(cpu);
+        // Those that wait before the one that runs, for else they would run next.
+        higher.iter().skip(1).for_each(|&task| self.leave_higher(task));
+        if self.cpus[cpu].current.is_some_and(|task| self.tasks[task].is_higher()) {
+            self.schedule(cpu, End::Interrupt, false);
+        } else if let Some(&first) = higher.first() {
+            self.leave_higher(first);
+        }
+        self.scx.run_on(cpu);
+        self.scx.hold(cpu);
+        // The stopper goes first.
+        while self.scx.current(cpu) != Current::Higher {
+            self.schedule(cpu, End::Interrupt, true);
+        }
+        higher
+    }
+
+    /// This CPU, or if it has gone away another.
+    pub(crate) fn online_or_other(&self, cpu: usize) -> usize {
+        let online = self.scx.online();
+        if online >> cpu & 1 == 1 { cpu } else { online.trailing_zeros() as usize }
+    }
+}
