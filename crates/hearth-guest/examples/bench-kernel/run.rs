@@ -128,7 +128,7 @@ fn script(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> String {
             let _ = write!(
                 script,
                 "section start\nbench start /tmp/log /bin/scheduler {arguments} >/tmp/start\n\
-                 cat /tmp/start\npid=$(sed 's/start=//;s/ .*//' /tmp/start)\n\
+                 cat /tmp/start\nsleep 4\npid=$(sed 's/start=//;s/ .*//' /tmp/start)\n\
                  {measure}section memory\nbench memory $pid\nkill -INT $pid\n\
                  section log\ncat /tmp/log\ndmesg | grep sched_ext\n"
             );
