@@ -4,13 +4,14 @@
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_sim::program::Body;
 use hearth_sim::{Application, Class, Cpu, Options, RunResult, Simulation};
 
 const MS: u64 = 1_000_000;
 const CYCLES_A_MS: u64 = 33_000;
 
 /// Runs tasks under `fair` on four CPUs, audited.
-fn run(tasks: Vec<Box<dyn FnOnce(&mut Cpu<'_>)>>, options: &Options) -> RunResult {
+fn run(tasks: Vec<Body>, options: &Options) -> RunResult {
     let machine = Machine::load("sgi-4d340").unwrap();
     let options = Options { audit: true, timeline: true, ..*options };
     let mut simulation = Simulation::new(&machine, &Policy::load("fair").unwrap(), &options).unwrap();
@@ -37,7 +38,7 @@ fn of_two_tasks_on_a_cpu_the_heavier_has_more_by_its_weight() {
             cpu.set_weight(cpu.task(), weight);
             cpu.set_mask(cpu.task(), 1);
             spin(cpu, 4000);
-        }) as Box<dyn FnOnce(&mut Cpu<'_>)>
+        }) as Body
     };
     let result = run(vec![weighs(300), weighs(100)], &Options::default());
     let [heavy, light] = [0, 1].map(|task| ran_ns(&result, task, 4_000 * MS) as f64);
@@ -120,7 +121,7 @@ fn tasks_go_on_elsewhere_when_their_cpu_goes_away_and_use_it_when_it_is_back() {
 #[test]
 fn ticks_out_of_step_are_a_tick_apart_and_follow_from_the_seed() {
     let ends = |ticks_in_step, seed| {
-        let spinner = |_| Box::new(|cpu: &mut Cpu<'_>| spin(cpu, 200)) as Box<dyn FnOnce(&mut Cpu<'_>)>;
+        let spinner = |_| Box::new(|cpu: &mut Cpu<'_>| spin(cpu, 200)) as Body;
         let options = Options { ticks_in_step, seed, ..Options::default() };
         run((0..8).map(spinner).collect(), &options).timeline
     };
