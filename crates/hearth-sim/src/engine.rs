@@ -6,7 +6,7 @@
 //! only bounds how finely references of different CPUs to shared lines and to the bus interleave.
 
 use crate::disks::Disks;
-use crate::kernel::{Entry, Flush, Kernel, State};
+use crate::kernel::{Audit, Entry, Flush, Kernel, State};
 use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::program::{Application, Body, End, Request, Resume, TaskId};
@@ -37,6 +37,9 @@ pub struct Options {
     pub audit: bool,
     /// How long a task may wait before the audit, if there is one, says so.
     pub longest_wait_ns: u64,
+    /// How long a CPU may idle beside work before the audit says so. Where tasks have masks, a CPU that was
+    /// woken for one may find another, and who idles beside the first is found at a tick.
+    pub longest_idle_ns: u64,
     /// Whether all CPUs tick at once; if not, when each does follows from the seed.
     pub ticks_in_step: bool,
     /// Whether the scheduler has a defect: no task leaves a queue. For tests.
@@ -58,6 +61,7 @@ impl Default for Options {
             timeline: false,
             audit: false,
             longest_wait_ns: u64::MAX,
+            longest_idle_ns: 0,
             ticks_in_step: true,
             stalls: false,
             record_misses: false,
@@ -143,9 +147,7 @@ pub struct Simulation {
     alive: usize,
     /// Applications that start later: their number, and their tasks until then.
     coming: Vec<(usize, Vec<(String, Body)>)>,
-    /// Whether to audit, and then whether tasks are attached.
-    audit: Option<bool>,
-    longest_wait_ns: u64,
+    audit: Option<Audit>,
     stop: Option<&'static AtomicBool>,
 }
 
@@ -173,8 +175,7 @@ impl Simulation {
             disks: Disks::new(machine),
             alive: 0,
             coming: Vec::new(),
-            audit: options.audit.then_some(policy.attached),
-            longest_wait_ns: options.longest_wait_ns,
+            audit: options.audit.then(|| Audit::new(options, policy.attached)),
             stop: None,
         })
     }
@@ -269,16 +270,19 @@ impl Simulation {
                 self.deliver(idle, watchdog_ps)?;
             }
         }
-        if let Some(attached) = self.audit {
-            let now_ps = self.latest_ps();
-            if let Some(reason) = self.kernel.audit(attached, now_ps, self.longest_wait_ns) {
-                return Err(SimError::Audit { reason, at_ns: now_ps / 1000 });
-            }
+        if self.audit.is_some() {
+            self.look_for_defects()?;
         }
         match self.kernel.failure() {
             Some(reason) => Err(SimError::Scheduler { reason, at_ms: self.latest_ps() / 1_000_000_000 }),
             None => Ok(()),
         }
+    }
+
+    fn look_for_defects(&mut self) -> Result<(), SimError> {
+        let now_ps = self.latest_ps();
+        let found = self.audit.as_mut().and_then(|audit| audit.look(&self.kernel, now_ps));
+        found.map_or(Ok(()), |reason| Err(SimError::Audit { reason, at_ns: now_ps / 1000 }))
     }
 
     fn latest_ps(&self) -> u64 {

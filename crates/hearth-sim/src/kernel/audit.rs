@@ -1,7 +1,44 @@
 //! What no kernel may do, and what its watchdog finds.
 
 use super::{Kernel, State, Task};
+use crate::engine::Options;
 use crate::program::TaskId;
+
+/// Looks after each step for what no kernel may do: lose a task, run it twice, let it wait for too long, or
+/// (unless tasks are attached) leave a CPU idle for too long beside a task that may run there.
+pub(crate) struct Audit {
+    attached: bool,
+    longest_wait_ns: u64,
+    longest_idle_ns: u64,
+    /// Since when a CPU idles beside work.
+    idles_since_ps: Option<u64>,
+}
+
+impl Audit {
+    pub(crate) fn new(options: &Options, attached: bool) -> Self {
+        let Options { longest_wait_ns, longest_idle_ns, .. } = *options;
+        Self { attached, longest_wait_ns, longest_idle_ns, idles_since_ps: None }
+    }
+
+    /// What it finds, if anything.
+    pub(crate) fn look(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
+        if let Some((task, waited_s)) = kernel.waits_for(now_ps, self.longest_wait_ns) {
+            return Some(format!("{} has waited for {waited_s:.3} s", task.scx.label()));
+        }
+        let misplaced = (0..kernel.tasks.len()).find_map(|task| kernel.is_out_of_place(task));
+        misplaced.or_else(|| self.look_for_idle(kernel, now_ps))
+    }
+
+    fn look_for_idle(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
+        let idles = kernel.idles_beside_work().filter(|_| !self.attached);
+        if idles.is_none() {
+            self.idles_since_ps = None;
+            return None;
+        }
+        let since_ps = *self.idles_since_ps.get_or_insert(now_ps);
+        idles.filter(|_| (now_ps - since_ps) / 1000 >= self.longest_idle_ns)
+    }
+}
 
 impl Kernel {
     /// What a task does.
@@ -32,17 +69,6 @@ impl Kernel {
             let waited_ps = now_ps.saturating_sub(task.scx.waits_since_ps()?);
             (waited_ps / 1000 > longest_ns).then_some((task, waited_ps as f64 / 1e12))
         })
-    }
-
-    /// What no kernel may do, if it has been done: lose a task, run it twice, let it wait for longer than
-    /// this, or (unless tasks are attached) leave a CPU idle beside a task that may run there.
-    pub(crate) fn audit(&self, attached: bool, now_ps: u64, longest_wait_ns: u64) -> Option<String> {
-        if let Some((task, waited_s)) = self.waits_for(now_ps, longest_wait_ns) {
-            return Some(format!("{} has waited for {waited_s:.3} s", task.scx.label()));
-        }
-        (0..self.tasks.len())
-            .find_map(|task| self.is_out_of_place(task))
-            .or_else(|| self.idles_beside_work().filter(|_| !attached))
     }
 
     fn is_out_of_place(&self, id: TaskId) -> Option<String> {

@@ -13,6 +13,7 @@ mod switch;
 mod task;
 
 pub(crate) use account::{Account, Begin};
+pub(crate) use audit::Audit;
 pub(crate) use costs::{Costs, Entry};
 pub(crate) use task::{State, Task};
 
