@@ -10,6 +10,8 @@ use hearth_guest::{Kernel, Output};
 const SCRIPT: &str = "
 section start
 start
+section settle
+settle
 section tasks
 tasks spin 300 0,0,0,0,0,0,0,0,0,0,0,0
 section exits
@@ -34,6 +36,7 @@ echo status=$?
 
 fn check(output: &Output) {
     assert_eq!(first(output, "start", "start").text("ops_name"), Some("hearth"));
+    assert_eq!(line(output, "settle"), "", "the planner does not step");
     let used: f64 = numbers(&records(output, "tasks", "nice"), "cpu_ns").iter().sum();
     assert!(used > 0.95 * 8.0 * 300.0 * 1e6, "12 tasks used {} ms of 8 CPUs' 300 ms", used / 1e6);
     assert!(records(output, "exits", "exit").iter().all(|end| end.text("ok") == Some("1")));

@@ -17,6 +17,15 @@ start() {
 	cat /tmp/log
 	exit 1
 }
+# Waits until the planner has taken a step: it loads a program of its own once the scheduler runs.
+settle() {
+	for try in $(seq 100); do
+		hearth status | grep -q 'last step' && return
+		usleep 100000
+	done
+	echo "settle=failed"
+	hearth status
+}
 state() {
 	cat /sys/kernel/sched_ext/state
 }
