@@ -11,16 +11,22 @@ const SCRIPT: &str = "
 plan() {
 	hearth status | grep ^Planner
 }
+# Until the plan says so, at most 8 s.
+plan_says() {
+	for try in $(seq 80); do
+		plan | grep -q \"$1\" && break
+		usleep 100000
+	done
+	plan
+}
 section begins
 hearth start --pages none; echo status=$?
-sleep 1
-plan
+plan_says holds
 
 section parts
-tasks spin 4000 0,0,0,0,0,0 0-3 >/tmp/low &
-tasks spin 4000 0,0,0,0,0,0 4-7 >/tmp/high &
-sleep 2
-plan
+tasks spin 9000 0,0,0,0,0,0 0-3 >/tmp/low &
+tasks spin 9000 0,0,0,0,0,0 4-7 >/tmp/high &
+plan_says '2 parts'
 hearth explain --for 100ms $! | head -n 1
 wait
 grep -h ^task /tmp/low /tmp/high
@@ -29,8 +35,7 @@ grep -h ^task /tmp/low /tmp/high
 section stuck
 hearth stop; echo status=$?
 hearth start --pages none --stall-planner; echo status=$?
-sleep 4
-plan
+plan_says 'holds no longer'
 tasks spin 400 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0 | grep ^task
 state
 

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 /// From one step to the next, at least.
 const STEP: Duration = Duration::from_millis(100);
 
-/// And at least so many times what a step takes: half a per cent of a CPU goes into planning, at most.
-const STEP_TO_TAKEN: u32 = 200;
+/// And at least so many times what a step takes of a CPU: two per cent of one go into planning, at most.
+const STEP_TO_TAKEN: u32 = 50;
 
 /// From one step to the next, at most.
-const LONGEST_STEP: Duration = Duration::from_secs(2);
+const LONGEST_STEP: Duration = Duration::from_secs(1);
 
 /// A plan holds for so many steps.
 const STEPS_TO_HOLD: u32 = 5;
@@ -204,7 +204,7 @@ fn steps<T>(
     told: &Shared,
 ) -> Option<T> {
     loop {
-        let begin = Instant::now();
+        let (begin, cpu_begin) = (Instant::now(), cpu_time());
         if let Err(failure) = step(controller, road, told) {
             let mut told = lock(told);
             (told.status.failure, told.status.holds) = (Some(failure.why), false);
@@ -212,8 +212,8 @@ fn steps<T>(
                 return None;
             }
         }
-        let taken = begin.elapsed();
-        match ended.recv_timeout(interval(taken).saturating_sub(taken)) {
+        let interval = interval(cpu_time().saturating_sub(cpu_begin));
+        match ended.recv_timeout(interval.saturating_sub(begin.elapsed())) {
             Ok(next) => return Some(next),
             Err(RecvTimeoutError::Disconnected) => return None,
             Err(RecvTimeoutError::Timeout) => {}
@@ -221,7 +221,13 @@ fn steps<T>(
     }
 }
 
-/// From the begin of a step that takes so long to that of the next.
+/// CPU time of this thread.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// From the begin of a step that takes so much of a CPU to that of the next.
 fn interval(taken: Duration) -> Duration {
     (taken * STEP_TO_TAKEN).clamp(STEP, LONGEST_STEP)
 }
@@ -240,7 +246,7 @@ impl Failure {
 }
 
 fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Result<(), Failure> {
-    let begin = Instant::now();
+    let (begin, cpu_begin) = (Instant::now(), cpu_time());
     let snapshot = road.snapshot().map_err(Failure::of)?;
     let snapshot_s = begin.elapsed().as_secs_f64();
     let plan = catch_unwind(AssertUnwindSafe(|| controller.step(&snapshot)))
@@ -249,7 +255,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
             is_final: true,
         })?
         .map_err(Failure::of)?;
-    let holds_for = interval(begin.elapsed()) * STEPS_TO_HOLD;
+    let holds_for = interval(cpu_time().saturating_sub(cpu_begin)) * STEPS_TO_HOLD;
     let until_ns = now_ns() + holds_for.as_nanos() as u64;
     let (outcome, sequence) = road.publish(&plan, until_ns);
     let mut told = lock(told);
