@@ -227,9 +227,9 @@ mod tests {
         insta::assert_snapshot!(text(&screen()).unwrap(), @r"
         Hearth: policy fair
 
-         cpu runs                      share  from     kept      own   domain  foreign   direct  preempt     idle
-           0 10 task-10                 50 %     7      1/s      2/s      3/s      4/s      5/s      6/s      7/s
-           1                                     -
+         cpu runs                  share  from     kept      own   domain  foreign   direct  preempt     idle     late
+           0 10 task-10             50 %     7      1/s      2/s      3/s      4/s      5/s      6/s      7/s      8/s
+           1                                 -
 
             task name              cpu  from         moves   credit  switches       slice   share   waits
               10 task-10             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %

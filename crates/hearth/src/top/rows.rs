@@ -209,6 +209,7 @@ mod tests {
         let mut rows = tasks(&before, &after, &History::default());
         let known = serde_json::json!({
             "tid": 1, "usage_ns": 5, "runs": 9, "moves": [4, 2, 1], "by_credit": 6, "last_cpu": 3, "previous_cpu": 2, "queue": null,
+            "plan": {"sequence": 0, "home": null, "part": null, "slice_permille": 1000},
         });
         refine(&mut rows, &[serde_json::from_value(known).unwrap()]);
         assert_eq!((rows[0].from, rows[0].moves.to_string()), (Some(2), "4/2/1".into()));
