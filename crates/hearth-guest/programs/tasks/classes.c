@@ -10,22 +10,7 @@
 #include "tasks.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-
-static pid_t fork_spinner(void)
-{
-	pid_t child = fork();
-
-	if (child < 0)
-		die("fork");
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			spin(1000);
-	}
-	return child;
-}
 
 static void set_class(int class, int priority)
 {

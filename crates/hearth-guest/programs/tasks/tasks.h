@@ -27,6 +27,9 @@ int command_hog(int argc, char **argv);
 int command_memory(int argc, char **argv);
 int command_pages(int argc, char **argv);
 
+/* A child that spins until it is killed, or its parent ends. */
+pid_t fork_spinner(void);
+
 /* A number among the arguments, or its default. */
 static inline int number(int argc, char **argv, int index, int otherwise)
 {

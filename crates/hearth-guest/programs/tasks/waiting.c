@@ -62,7 +62,7 @@ static void *sleep_periodically(void *argument)
 	return NULL;
 }
 
-static pid_t fork_spinner(void)
+pid_t fork_spinner(void)
 {
 	pid_t child = fork();
 
