@@ -170,7 +170,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
 	plan_follow(p, tc);
-	if (is_placed(tc))
+	if (is_placed(tc) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
 	if (cpu == at && claim_idle(cpu)) {
 		place(p, tc, cpu, lag, enq_flags);
@@ -602,7 +602,7 @@ struct sched_ext_ops hearth_ops = {
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
 	.exit = (void *)hearth_exit,
-	.flags = SCX_OPS_KEEP_BUILTIN_IDLE,
+	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = TIMEOUT_MS,
 	.name = "hearth",
 };

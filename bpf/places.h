@@ -249,7 +249,7 @@ static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task 
 	u32 index = shape_index(tc->planned);
 	struct hearth_shape *shape = shape_at(index);
 
-	if (p->nr_cpus_allowed == 1 && topology.nr_cpus > 1)
+	if ((p->nr_cpus_allowed == 1 && topology.nr_cpus > 1) || is_migration_disabled(p))
 		return 0;
 	if (!(tc->covers >> part_of(shape, cpu) & 1))
 		return cell_in(index, cpu) | COUNTED_STRAY;

@@ -106,6 +106,15 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return NULL;
 }
 
+/* Whether a task may run only where it is, for a moment: its mask may not say so yet. Of the task
+ * that runs this program, the program itself is one reason. */
+static __always_inline bool is_migration_disabled(struct task_struct *p)
+{
+	u32 reasons = p->migration_disabled;
+
+	return reasons > 1 || (reasons == 1 && bpf_get_current_task_btf() != p);
+}
+
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice))

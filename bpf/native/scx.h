@@ -26,6 +26,11 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return hearth_kernel.dsq_peek(hearth_kernel.self, dsq_id);
 }
 
+static __always_inline bool is_migration_disabled(struct task_struct *p)
+{
+	return p->migration_disabled > 0;
+}
+
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {
 	p->scx.slice = slice;

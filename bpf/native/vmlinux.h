@@ -42,6 +42,7 @@ struct task_struct {
 	u32 cpu;
 	s32 on_cpu;
 	u32 nr_cpus_allowed;
+	u32 migration_disabled;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
 	struct sched_entity se;
@@ -57,6 +58,7 @@ enum {
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
+	SCX_OPS_ENQ_EXITING = 1 << 2,
 };
 
 struct scx_init_task_args {

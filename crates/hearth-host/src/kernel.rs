@@ -1,10 +1,12 @@
 //! What the running kernel is and can do.
 
 use crate::Error;
+use memchr::memmem;
 use std::fs;
 use std::path::Path;
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// What `uname -r` prints.
 pub fn release() -> String {
@@ -25,7 +27,7 @@ pub fn check_sched_ext() -> Result<(), Error> {
             Some(version) if version < (6, 12) => "it is older than 6.12".to_owned(),
             _ => "it was built without CONFIG_SCHED_CLASS_EXT".to_owned(),
         }
-    } else if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    } else if !Path::new(TYPES).exists() {
         "it was built without CONFIG_DEBUG_INFO_BTF".to_owned()
     } else {
         return Ok(());
@@ -41,6 +43,11 @@ pub fn sched_ext_state() -> Option<String> {
 /// The name of the sched_ext scheduler that is loaded.
 pub fn loaded_scheduler() -> Option<String> {
     read(&format!("{SCHED_EXT}/root/ops")).filter(|name| !name.is_empty())
+}
+
+/// Whether the kernel's types know a name.
+pub fn has(name: &str) -> bool {
+    fs::read(TYPES).is_ok_and(|types| memmem::find(&types, name.as_bytes()).is_some())
 }
 
 /// Length of the timer's tick.

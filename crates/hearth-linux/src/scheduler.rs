@@ -90,6 +90,9 @@ impl Scheduler {
         if options.partial {
             operations.flags |= seam::OPS_SWITCH_PARTIAL;
         }
+        if kernel::has("SCX_OPS_ENQ_MIGRATION_DISABLED") {
+            operations.flags |= seam::OPS_ENQ_MIGRATION_DISABLED;
+        }
         if !policy.complex {
             // Not called at all, for it would have nothing to do.
             operations.stopping = ptr::null_mut();

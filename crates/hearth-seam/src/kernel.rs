@@ -27,6 +27,8 @@ constants! { of_the_real_kernel {
     SCX_DSQ_FLAG_BUILTIN => DSQ_BUILTIN: u64 = 1 << 63;
     /// A scheduler's flag: only tasks that ask for sched_ext are its own.
     SCX_OPS_SWITCH_PARTIAL => OPS_SWITCH_PARTIAL: u64 = 1 << 3;
+    /// A scheduler's flag: it is given tasks, too, that may run only where they are for a moment.
+    SCX_OPS_ENQ_MIGRATION_DISABLED => OPS_ENQ_MIGRATION_DISABLED: u64 = 1 << 4;
     /// An exit code's bit: the kernel asks to be given the scheduler again.
     SCX_ECODE_ACT_RESTART => EXIT_RESTART: i64 = 1 << 48;
 } }
@@ -52,6 +54,8 @@ shared! {
         pub on_cpu: Cell<i32>,
         /// CPUs in its mask.
         pub nr_cpus_allowed: Cell<u32>,
+        /// More than 0: it may run only where it is.
+        pub migration_disabled: Cell<u32>,
         cpus_ptr: Box<CpuMask>,
         /// `SCX_TASK_QUEUED`.
         pub flags @ "scx.flags": Cell<u32>,
@@ -82,6 +86,7 @@ impl TaskStruct {
             cpu: Cell::new(cpu as u32),
             on_cpu: Cell::new(0),
             nr_cpus_allowed: Cell::new(allowed.count_ones()),
+            migration_disabled: Cell::new(0),
             cpus_ptr: Box::new(CpuMask { bits: [Cell::new(allowed)] }),
             flags: Cell::new(0),
             weight: Cell::new(100),
