@@ -78,8 +78,17 @@ impl Shared {
 /// What the guest said, or why none can boot.
 fn run(script: &str, make: impl FnOnce(&Path) -> Result<Guest, GuestError>) -> Result<Output, String> {
     let hearth = hearth()?;
-    let output = make(&hearth).and_then(|guest| guest.run(&format!("{FUNCTIONS}{script}")));
+    let script = format!("{FUNCTIONS}sleep {}\n{script}", later());
+    let output = make(&hearth).and_then(|guest| guest.run(&script));
     Ok(output.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// How much later than at once the script begins, in seconds. A guest's clock counts instructions, so
+/// this shifts all that the script does against what the kernel does by itself.
+fn later() -> f64 {
+    let seed = env::var("HEARTH_GUEST_SEED").unwrap_or_default();
+    let seed: u32 = if seed.is_empty() { 0 } else { seed.parse().expect("HEARTH_GUEST_SEED: a number") };
+    f64::from(seed % 1000) * 0.0173
 }
 
 /// A deterministic guest with Hearth in it.
