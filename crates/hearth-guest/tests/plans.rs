@@ -11,9 +11,9 @@ const SCRIPT: &str = "
 plan() {
 	hearth status | grep ^Planner
 }
-# Until the plan says so, at most 8 s.
+# Until the plan says so, at most 30 s.
 plan_says() {
-	for try in $(seq 80); do
+	for try in $(seq 300); do
 		plan | grep -q \"$1\" && break
 		usleep 100000
 	done
@@ -30,7 +30,6 @@ plan_says '2 parts'
 hearth explain --for 100ms $! | head -n 1
 wait
 grep -h ^task /tmp/low /tmp/high
-
 
 section stuck
 hearth stop; echo status=$?
