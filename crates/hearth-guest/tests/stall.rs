@@ -1,7 +1,8 @@
 //! A scheduler whose tasks do not run is thrown out by the kernel, and Hearth says why.
 //!
 //! Once a real-time task holds a CPU, nothing of which is left for others, and a task is bound to it: as
-//! far as the kernel can tell, the scheduler has forgotten the task. And once it has.
+//! far as the kernel can tell, the scheduler has forgotten the task; its watchdog looks every five seconds.
+//! And once it has.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +20,7 @@ for server in fair ext; do
 done
 section tasks
 tasks spin 1000 0 2 &
-tasks hog 2 14000
+tasks hog 2 20000
 wait
 section state
 state
