@@ -7,32 +7,37 @@
  *   BOUND      the head of the own bound queue
  *   ELSEWHERE  the head that ranks first of the cells of this CPU's part
  *
- * Of equals the one of the earlier kind is taken, and any before the task that just ran. To add
- * a kind: its name in state.h, a function here that offers it, and a call in candidates_offer.
+ * Of equals the one that is offered first is taken, and any before the task that just ran. To add
+ * a kind: its name here, a function that offers it, and a call in candidates_offer.
  */
 #ifndef HEARTH_CANDIDATES_H
 #define HEARTH_CANDIDATES_H
 
-static __always_inline struct candidate *candidate(s32 cpu, u32 kind)
+enum {
+	CANDIDATE_SHARED = 1 << 0,
+	CANDIDATE_BOUND = 1 << 1,
+	CANDIDATE_ELSEWHERE = 1 << 2,
+	ALL_CANDIDATES = (1 << 3) - 1,
+};
+
+static __always_inline u32 kind_of(struct candidate *candidate, s32 cpu)
 {
-	return &cpu_ctx(cpu)->candidates[kind];
+	if (cpu_of_queue(candidate->queue) != cpu)
+		return CANDIDATE_ELSEWHERE;
+	return is_bound_queue(candidate->queue) ? CANDIDATE_BOUND : CANDIDATE_SHARED;
 }
 
-static __always_inline void offer(s32 cpu, u32 kind, s32 queue, s64 rank)
+static __always_inline void offer(struct candidate *best, s32 queue, s32 pid, s64 rank)
 {
-	*candidate(cpu, kind) = (struct candidate){.rank = rank, .queue = queue, .pid = NO_PID};
+	if (rank < best->rank)
+		*best = (struct candidate){.rank = rank, .queue = queue, .pid = pid};
 }
 
-static __always_inline void offer_none(s32 cpu, u32 kind)
-{
-	offer(cpu, kind, NO_QUEUE, HEARTH_NO_RANK);
-}
-
-static __always_inline void offer_head(s32 cpu, u32 kind, s32 queue)
+static __always_inline s64 rank_of_head(s32 queue)
 {
 	u64 head = head_usage(queue);
 
-	offer(cpu, kind, queue, head == NO_USAGE ? HEARTH_NO_RANK : rank(head, sums.own_credit));
+	return head == NO_USAGE ? HEARTH_NO_RANK : rank(head, sums.own_credit);
 }
 
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
@@ -41,24 +46,24 @@ verified_alone int offer_elsewhere(s32 cpu)
 {
 	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
 	struct hearth_shape *shape = shape_at(index);
-	struct candidate *best = candidate(cpu, CANDIDATE_ELSEWHERE);
+	struct candidate *best = &cpu_ctx(cpu)->best;
+	u64 occupied = *occupied_cells(index, part);
 	u32 cell;
 
-	offer_none(cpu, CANDIDATE_ELSEWHERE);
 	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {
-		s32 first = cell_ctx(index << QUEUE_CPU_BITS | cell)->first;
-		s64 first_rank;
+		s32 first;
 		u64 usage;
 
+		if (!(occupied >> occupied_bit(cell) & 1))
+			continue;
+		first = cell_ctx(index << QUEUE_CPU_BITS | cell)->first;
 		if (first < 0 || first == cpu)
 			continue;
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)
 			continue;
-		first_rank =
-			rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu));
-		if (first_rank < best->rank)
-			offer(cpu, CANDIDATE_ELSEWHERE, shared_queue(first), first_rank);
+		offer(best, shared_queue(first), NO_PID,
+		      rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu)));
 	}
 	return 0;
 }
@@ -66,48 +71,50 @@ verified_alone int offer_elsewhere(s32 cpu)
 /* complex: the credit of each task of the own queue is its own. */
 verified_alone int offer_warmest(s32 cpu)
 {
-	struct candidate *best = candidate(cpu, CANDIDATE_SHARED);
+	struct candidate *best = &cpu_ctx(cpu)->best;
 	u64 now = scx_bpf_now();
 	struct task_struct *p;
 
-	offer_none(cpu, CANDIDATE_SHARED);
 	bpf_for_each(scx_dsq, p, shared_queue(cpu), 0) {
 		struct hearth_task *tc = task_ctx(p);
-		s64 rank;
 
-		if (!tc)
-			continue;
-		rank = rank_of_task(tc, p->pid, cpu, now - tc->stopped_at);
-		if (rank < best->rank)
-			*best = (struct candidate){
-				.rank = rank, .queue = shared_queue(cpu), .pid = p->pid};
+		if (tc)
+			offer(best, shared_queue(cpu), p->pid,
+			      rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
 	}
 	return 0;
 }
 
-static __always_inline void candidates_offer(s32 cpu)
+/* Finds the best candidate of some kinds. */
+static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 {
-	if (is_complex())
-		offer_warmest(cpu);
-	else
-		offer_head(cpu, CANDIDATE_SHARED, shared_queue(cpu));
-	offer_head(cpu, CANDIDATE_BOUND, bound_queue(cpu));
-	if (is_attached())
-		offer_none(cpu, CANDIDATE_ELSEWHERE);
-	else
+	u32 index = shape_index(published);
+	struct candidate *best = &cpu_ctx(cpu)->best;
+
+	best->rank = HEARTH_NO_RANK;
+	if (kinds & CANDIDATE_SHARED) {
+		if (is_complex())
+			offer_warmest(cpu);
+		else
+			offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
+	}
+	if (kinds & CANDIDATE_BOUND)
+		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu)));
+	if (kinds & CANDIDATE_ELSEWHERE && !is_attached() &&
+	    *occupied_cells(index, part_of(shape_at(index), cpu)))
 		offer_elsewhere(cpu);
 }
 
-/* The candidate that ranks first. */
-static __always_inline struct candidate *candidate_best(s32 cpu)
+/* For who traces: all that is considered. */
+verified_alone int candidates_tell(s32 cpu, s64 kept_rank)
 {
-	struct candidate *best = candidate(cpu, 0);
-	u32 kind;
+	struct candidate *best = &cpu_ctx(cpu)->best;
 
-	for (kind = 1; kind < NR_CANDIDATES; kind++)
-		if (candidate(cpu, kind)->rank < best->rank)
-			best = candidate(cpu, kind);
-	return best;
+	candidates_offer(cpu, CANDIDATE_ELSEWHERE);
+	decision_elsewhere(cpu, best);
+	candidates_offer(cpu, CANDIDATE_SHARED | CANDIDATE_BOUND);
+	decision_considered(cpu, kept_rank, best->rank);
+	return 0;
 }
 
 #endif

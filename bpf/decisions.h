@@ -18,31 +18,31 @@ struct {
 	__uint(max_entries, 1 << 20);
 } decisions SEC(".maps");
 
-static __always_inline void decision_ranks(s32 cpu, s64 kept, s64 own, s64 elsewhere_rank,
-					   s32 elsewhere)
+/* The best candidate of other CPUs' queues. */
+static __always_inline void decision_elsewhere(s32 cpu, struct candidate *best)
+{
+	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
+
+	noted->elsewhere_rank = best->rank;
+	noted->elsewhere = best->rank == HEARTH_NO_RANK ? NO_CPU : best->queue;
+}
+
+/* The task that may go on, and the first of the own queues. */
+static __always_inline void decision_considered(s32 cpu, s64 kept, s64 own)
 {
 	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
 
 	noted->kept_rank = kept;
 	noted->own_rank = own;
-	noted->elsewhere_rank = elsewhere_rank;
-	noted->elsewhere = elsewhere;
-}
-
-/* The candidates, and the task that may go on. */
-static __always_inline void decision_considered(s32 cpu, s64 kept)
-{
-	s64 shared = candidate(cpu, CANDIDATE_SHARED)->rank;
-	s64 bound = candidate(cpu, CANDIDATE_BOUND)->rank;
-	struct candidate *elsewhere = candidate(cpu, CANDIDATE_ELSEWHERE);
-
-	decision_ranks(cpu, kept, bound < shared ? bound : shared, elsewhere->rank,
-		       elsewhere->queue);
 }
 
 static __always_inline void decision_no_ranks(s32 cpu)
 {
-	decision_ranks(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK, HEARTH_NO_RANK, NO_CPU);
+	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;
+
+	decision_considered(cpu, HEARTH_NO_RANK, HEARTH_NO_RANK);
+	noted->elsewhere_rank = HEARTH_NO_RANK;
+	noted->elsewhere = NO_CPU;
 }
 
 static __always_inline void decision_source(s32 cpu, u32 source, s32 from)

@@ -19,8 +19,8 @@
 #include "places.h"
 #include "queues.h"
 #include "waits.h"
-#include "candidates.h"
 #include "decisions.h"
+#include "candidates.h"
 #include "exit.h"
 
 char _license[] SEC("license") = "GPL";
@@ -309,25 +309,42 @@ static __always_inline bool take_found(s32 cpu, s32 pid)
 	return true;
 }
 
+static __always_inline bool take_candidate(struct candidate *best, s32 cpu)
+{
+	return best->pid != NO_PID ? take_found(cpu, best->pid) : take(best->queue, cpu);
+}
+
+/* The first of some kinds, if it ranks before `kept_rank`. */
+verified_alone int take_of_kinds(s32 cpu, u32 kinds, s64 kept_rank)
+{
+	struct candidate *best = &cpu_ctx(cpu)->best;
+
+	candidates_offer(cpu, kinds);
+	return best->rank != HEARTH_NO_RANK && best->rank <= kept_rank && take_candidate(best, cpu);
+}
+
+/* The best candidate is gone, or may not run here: the next, and the one after. */
+verified_alone int take_next_best(s32 cpu, s64 kept_rank)
+{
+	struct candidate *best = &cpu_ctx(cpu)->best;
+	u32 kinds = ALL_CANDIDATES & ~kind_of(best, cpu);
+
+	if (take_of_kinds(cpu, kinds, kept_rank))
+		return true;
+	return take_of_kinds(cpu, kinds & ~kind_of(best, cpu), kept_rank);
+}
+
 /* What ranks first here, unless the task that just ran ranks before it. */
 static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 {
-	u32 tries;
+	struct candidate *best = &cpu_ctx(cpu)->best;
 
-	candidates_offer(cpu);
-	if (!may_keep)
-		kept_rank = HEARTH_NO_RANK;
 	if (tracing)
-		decision_considered(cpu, kept_rank);
-	for (tries = 0; tries < NR_CANDIDATES; tries++) {
-		struct candidate *best = candidate_best(cpu);
-
-		if (best->rank == HEARTH_NO_RANK || best->rank > kept_rank)
-			break;
-		if (best->pid != NO_PID ? take_found(cpu, best->pid) : take(best->queue, cpu))
+		candidates_tell(cpu, kept_rank);
+	candidates_offer(cpu, ALL_CANDIDATES);
+	if (best->rank != HEARTH_NO_RANK && best->rank <= kept_rank) {
+		if (take_candidate(best, cpu) || take_next_best(cpu, kept_rank))
 			return true;
-		/* It is gone, or may not run here. */
-		best->rank = HEARTH_NO_RANK;
 	}
 	return !may_keep && take_anything(cpu);
 }
@@ -342,12 +359,24 @@ static __always_inline void look_again(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
+/* Of the task that just ran. */
+static __always_inline s64 rank_of_running(struct task_struct *p)
+{
+	struct hearth_task *tc = task_ctx(p);
+
+	if (!tc)
+		return HEARTH_NO_RANK;
+	usage_update(p, tc);
+	return rank(usage_of(tc), running_credit(tc));
+}
+
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
-	struct hearth_task *tc = prev ? task_ctx(prev) : NULL;
-	bool runnable = tc && prev->scx.flags & SCX_TASK_QUEUED;
+	bool is_runnable = prev && prev->scx.flags & SCX_TASK_QUEUED;
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s64 kept_rank = 0;
+	bool may_keep = is_runnable && cc->expired;
+	s64 kept_rank = HEARTH_NO_RANK;
+	struct hearth_task *tc;
 
 	if (stalls)
 		return;
@@ -358,29 +387,31 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		queue_renew(shared_queue(cpu));
 		queue_renew(bound_queue(cpu));
 	}
-	if (may_want_help(cpu) && take_late(cpu)) {
+	if (cc->has_late && take_late(cpu)) {
 		stats_of(cpu)->late++;
 		return;
 	}
-	if (runnable) {
-		usage_update(prev, tc);
-		kept_rank = rank(usage_of(tc), running_credit(tc));
-	}
-	if (take_best(cpu, runnable && cc->expired, kept_rank))
+	if (may_keep)
+		kept_rank = rank_of_running(prev);
+	if (take_best(cpu, may_keep, kept_rank))
 		return;
-	if (!runnable) {
+	if (!is_runnable) {
 		stats_of(cpu)->idle++;
 		look_again(cpu);
 		return;
 	}
+	tc = task_ctx(prev);
+	if (!tc)
+		return;
 	stats_of(cpu)->kept++;
+	usage_update(prev, tc);
 	usage_run(tc, cpu, sums.bound);
 	if (usage_of(tc) > head_usage(shared_queue(cpu)) ||
 	    usage_of(tc) > head_usage(bound_queue(cpu)))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
-	cc->running_rank = kept_rank;
+	cc->running_rank = rank(usage_of(tc), running_credit(tc));
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
 		decision_tell(prev, tc, cpu);
@@ -458,13 +489,13 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	cc->running_rank = rank(usage_of(tc), running_credit(tc));
 	if (!p->scx.slice)
 		cc->expired = true;
+	look_for_late(cpu);
 	if (is_attached())
 		return;
 	if (queue_ctx(shared_queue(cpu))->waiting > 0)
 		spill(shared_queue(cpu));
 	if (queue_ctx(bound_queue(cpu))->strays > 0)
 		spill(bound_queue(cpu));
-	look_after_others(cpu);
 	plan_check(bpf_ktime_get_ns());
 }
 

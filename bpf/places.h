@@ -258,12 +258,50 @@ static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task 
 	return cell_in(index, cpu) | COUNTED_SHARED;
 }
 
+/* The cells of a part in whose shared queues tasks wait, as bits. */
+static __always_inline u64 *occupied_cells(u32 index, u32 part)
+{
+	return &occupied[(index & (HEARTH_SHAPES - 1)) * HEARTH_MAX_PARTS + part];
+}
+
+/* A cell's bit. Where a part has more cells than bits, some share one. */
+static __always_inline u32 occupied_bit(u32 cell)
+{
+	return cell & 63;
+}
+
+/* The first task comes to a cell, or the last has left. */
+verified_alone int cell_occupied(u32 cell)
+{
+	struct hearth_shape *shape = shape_at(cell >> QUEUE_CPU_BITS);
+	u32 part = part_of(shape, member(cell, first_member(cell)));
+	u64 *cells = occupied_cells(cell >> QUEUE_CPU_BITS, part);
+	u64 bit = 1ull << occupied_bit(cell);
+
+	if (cell_ctx(cell)->waiting <= 0 && shape->part_end[part] - shape->part_first[part] <= 64)
+		__sync_fetch_and_and(cells, ~bit);
+	/* Also if one came meanwhile. */
+	if (cell_ctx(cell)->waiting > 0)
+		__sync_fetch_and_or(cells, bit);
+	return 0;
+}
+
+static __always_inline void count_shared(u32 cell, s64 change)
+{
+	s64 before = __sync_fetch_and_add(&cell_ctx(cell)->waiting, change);
+
+	if (before == 0 || before + change == 0)
+		cell_occupied(cell);
+}
+
 static __always_inline void count(u32 counted, s32 queue, s64 change)
 {
 	struct cell_ctx *cell = cell_ctx(counted & COUNTED_CELL);
 
+	if (!counted)
+		return;
 	if (counted & COUNTED_SHARED)
-		__sync_fetch_and_add(&cell->waiting, change);
+		count_shared(counted & COUNTED_CELL, change);
 	if (counted & COUNTED_OUTGOING)
 		__sync_fetch_and_add(&cell->outgoing, change);
 	if (counted & COUNTED_STRAY) {

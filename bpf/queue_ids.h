@@ -52,10 +52,4 @@ static __always_inline s32 cpu_of_queue(s32 queue)
 	return queue & ((1 << QUEUE_CPU_BITS) - 1);
 }
 
-/* Of a CPU's two queues, the one that is not `own`. */
-static __always_inline s32 other_own_queue(s32 own)
-{
-	return own ^ QUEUE_BOUND << QUEUE_CPU_BITS;
-}
-
 #endif

@@ -35,14 +35,7 @@ struct hearth_stats stats[HEARTH_MAX_CPUS];
 /* Cells of all shapes. */
 #define NR_CELLS (HEARTH_SHAPES << QUEUE_CPU_BITS)
 
-/* What a CPU may run next, in the order in which equals are taken. */
-enum {
-	CANDIDATE_SHARED,
-	CANDIDATE_BOUND,
-	CANDIDATE_ELSEWHERE,
-	NR_CANDIDATES,
-};
-
+/* What a CPU may run next; see candidates.h. */
 struct candidate {
 	s64 rank;
 	s32 queue;
@@ -107,11 +100,13 @@ struct cpu_ctx {
 	/* Of the task that runs here. */
 	s64 running_rank;
 	/* See candidates.h. */
-	struct candidate candidates[NR_CANDIDATES];
+	struct candidate best;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
 	s32 left_alone;
+	/* A task may have waited for too long in its own queues, or in that one. */
+	bool has_late;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;
 	/* It was made to stop, by the tick or for another; if not, it yields. */
@@ -139,6 +134,8 @@ struct cell_ctx {
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct cell_ctx cell_ctxs[NR_CELLS];
+/* See places.h. */
+u64 occupied[HEARTH_SHAPES * HEARTH_MAX_PARTS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

@@ -66,9 +66,9 @@ static __always_inline void usage_update(struct task_struct *p, struct hearth_ta
 {
 	u64 ran_ns = p->se.sum_exec_runtime;
 
-	if (policy.discipline != HEARTH_FAIR)
+	if (policy.discipline != HEARTH_FAIR || ran_ns == tc->charged_ns)
 		return;
-	usage_charge(tc, ran_ns - tc->charged_ns);
+	tc->usage += (ran_ns - tc->charged_ns) * tc->inverse_weight >> 16;
 	tc->charged_ns = ran_ns;
 }
 
@@ -114,13 +114,16 @@ static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 la
 /* A task comes to wait for a CPU, or waits again. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 most = cpu_ctx(cpu)->clock;
+	u64 clock = cpu_ctx(cpu)->clock, most = clock;
 
-	usage_arrive(tc, cpu, lag);
+	if (policy.discipline != HEARTH_FAIR)
+		return;
 	if (tc->last_cpu == cpu)
 		most += tc->ahead_ns;
-	if (policy.discipline == HEARTH_FAIR && tc->usage > most)
+	if (tc->usage > most || tc->last_cpu < 0)
 		tc->usage = most;
+	else if (tc->usage + lag < clock)
+		tc->usage = clock - lag;
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to

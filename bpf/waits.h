@@ -5,12 +5,13 @@
  *
  * Usage over weight, credits and classes can ask for any wait: a task of weight 1
  * beside one of weight 10,000 deserves a slice in minutes. So a task that has waited
- * for PATIENCE_NS goes first: its CPU takes the one that has waited longest, at each
- * dispatch, until none is left. Slices are such that a round takes ROUND_NS at most
- * (slices.h), so
+ * for PATIENCE_NS goes first: a tick finds it, and from then on its CPU takes the one that
+ * has waited longest, at each dispatch, until none is left. Slices are such that a round takes
+ * ROUND_NS at most (slices.h), so
  *
- *   wait <= PATIENCE_NS + ROUND_NS + a slice        as long as a tick for each that waits
- *                                                   is less than a round
+ *   wait <= PATIENCE_NS + ROUND_NS + a slice and a tick
+ *
+ * as long as a tick for each that waits is less than a round.
  *
  * A CPU that a higher class holds takes nothing. What waits there in the shared queue
  * is taken by others, each of which looks at one other CPU's queue a tick.
@@ -61,22 +62,17 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid);
 }
 
-/* Whether a task may have waited for too long in the own queues, or another CPU's wants help. */
-static __always_inline bool may_want_help(s32 cpu)
-{
-	return may_be_late(bound_queue(cpu), sums.patience) ||
-	       may_be_late(shared_queue(cpu), sums.patience) || cpu_ctx(cpu)->left_alone >= 0;
-}
-
-/* Takes it, if so. */
+/* Takes a task that has waited for too long, in the own queues or where one was left alone. */
 verified_alone int take_late(s32 cpu)
 {
-	s32 left = cpu_ctx(cpu)->left_alone;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	s32 left = cc->left_alone;
 
 	if (take_late_of(bound_queue(cpu), cpu, sums.patience) ||
 	    take_late_of(shared_queue(cpu), cpu, sums.patience))
 		return true;
-	cpu_ctx(cpu)->left_alone = NO_QUEUE;
+	cc->has_late = false;
+	cc->left_alone = NO_QUEUE;
 	return left >= 0 && take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
 }
 
@@ -97,6 +93,18 @@ static __always_inline void look_after_others(s32 cpu)
 	else if (queue_ctx(bound_queue(other))->strays > 0 &&
 		 waiting_at(other) > waiting_at(cpu) + 1)
 		cc->left_alone = bound_queue(other);
+	if (cc->left_alone >= 0)
+		cc->has_late = true;
+}
+
+/* At a tick: whether the CPU has to look for tasks that have waited for too long. */
+static __always_inline void look_for_late(s32 cpu)
+{
+	if (may_be_late(bound_queue(cpu), sums.patience) ||
+	    may_be_late(shared_queue(cpu), sums.patience))
+		cpu_ctx(cpu)->has_late = true;
+	if (!is_attached())
+		look_after_others(cpu);
 }
 
 #endif
