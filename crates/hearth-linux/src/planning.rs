@@ -3,11 +3,12 @@
 //! It shares with the daemon what it tells, and nothing else: no client of the daemon delays it, and a planner
 //! that panics, errs or never returns leaves plain scheduling, for each plan holds for a few steps only.
 
-use crate::board::{Board, Outcome};
+use crate::board::{Board, board};
 use crate::snapshot::now_ns;
 use crate::{Error, Scheduler, Snapshots};
 use hearth_machine::host::HostTopology;
 use hearth_policy::{Controller, Plan, Planner, Snapshot};
+use hearth_seam::Outcome;
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,17 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// From one step to the next, at least.
-const STEP: Duration = Duration::from_millis(100);
-
-/// And at least so many times what a step takes of a CPU: two per cent of one go into planning, at most.
+/// From one step to the next is at least so many times what a step takes of a CPU: two per cent of one go
+/// into planning, at most.
 const STEP_TO_TAKEN: u32 = 50;
 
 /// From one step to the next, at most.
 const LONGEST_STEP: Duration = Duration::from_secs(1);
-
-/// A plan holds for so many steps.
-const STEPS_TO_HOLD: u32 = 5;
 
 /// For tests: see [`Stuck`].
 const STEPS_TO_STALL: u32 = 10;
@@ -91,7 +87,7 @@ struct KernelRoad {
 impl KernelRoad {
     fn open(reach: &Reach) -> Result<Self, Error> {
         let snapshots = Snapshots::load(&reach.host, Some(reach.task_ctxs.as_fd()), reach.is_partial)?;
-        let board = Board::map(reach.data.as_fd(), &reach.host)?;
+        let board = board(reach.data.as_fd(), &reach.host)?;
         crate::memory::give_back();
         Ok(Self { snapshots, board })
     }
@@ -229,7 +225,7 @@ fn cpu_time() -> Duration {
 
 /// From the begin of a step that takes so much of a CPU to that of the next.
 fn interval(taken: Duration) -> Duration {
-    (taken * STEP_TO_TAKEN).clamp(STEP, LONGEST_STEP)
+    (taken * STEP_TO_TAKEN).clamp(Controller::STEP, LONGEST_STEP)
 }
 
 /// Why there is no plan.
@@ -255,7 +251,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
             is_final: true,
         })?
         .map_err(Failure::of)?;
-    let holds_for = interval(cpu_time().saturating_sub(cpu_begin)) * STEPS_TO_HOLD;
+    let holds_for = interval(cpu_time().saturating_sub(cpu_begin)) * Controller::STEPS_TO_HOLD;
     let until_ns = now_ns() + holds_for.as_nanos() as u64;
     let (outcome, sequence) = road.publish(&plan, until_ns);
     let mut told = lock(told);

@@ -3,6 +3,7 @@
 use crate::plan::{Plan, PlanError};
 use crate::planners::{self, Planner};
 use crate::snapshot::Snapshot;
+use std::time::Duration;
 
 /// Makes plans of snapshots. It has no input or output, clock, threads or randomness of its own: the same
 /// snapshots give the same plans in every host.
@@ -21,6 +22,12 @@ pub struct WrongPlan {
 }
 
 impl Controller {
+    /// From one step to the next; longer in a host where a step takes a notable part of a CPU.
+    pub const STEP: Duration = Duration::from_millis(100);
+
+    /// A plan is published to hold for so many steps: who does not renew it is gone.
+    pub const STEPS_TO_HOLD: u32 = 5;
+
     /// One of these planners. Later ones see, and may change, what earlier ones have planned.
     pub fn new(planners: Vec<Box<dyn Planner>>) -> Self {
         Self { planners }

@@ -2,8 +2,8 @@
 
 use crate::declare::{CType, Constant, Field, Layout};
 use crate::{
-    CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Sample, Shape, Task, Topology,
-    interface, kernel, queues, snapshot,
+    CELLS, Cell, CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Sample, Shape, Task,
+    Topology, interface, kernel, queues, snapshot,
 };
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn layouts(build: Build) -> Vec<Layout> {
     }
     let mut layouts =
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
-    layouts.extend([Shape::layout(), Target::layout(), PlanBuffer::layout()]);
+    layouts.extend([Shape::layout(), Target::layout(), PlanBuffer::layout(), Cell::layout()]);
     if build == Build::Native {
         layouts.extend([
             CpuMask::layout(),
@@ -86,6 +86,7 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
         ("shapes", <[Shape; SHAPES]>::c()),
         ("plans", <[PlanBuffer; PLANS]>::c()),
         ("published", u64::c()),
+        ("cell_ctxs", <[Cell; CELLS]>::c()),
         ("*task_ctxs.value", Task::c()),
     ];
     if build == Build::Native {

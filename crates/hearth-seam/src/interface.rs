@@ -12,6 +12,8 @@ constants! { all {
     HEARTH_MAX_CELL => MAX_CELL: usize = 16;
     /// Shapes that there is room for; the first is the machine undivided.
     HEARTH_SHAPES => SHAPES: usize = 4;
+    /// Cells of all shapes: [`MAX_CPUS`] of each.
+    NR_CELLS => CELLS: usize = SHAPES * MAX_CPUS;
     /// Targets of a plan, at most.
     HEARTH_MAX_TARGETS => MAX_TARGETS: usize = 1024;
     /// Plans that there is room for.
@@ -154,6 +156,22 @@ shared! {
         pub pad: u32,
         /// By id, ascending.
         pub targets: [Target; MAX_TARGETS],
+    }
+}
+
+shared! {
+    /// What is counted in a cell.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(align(64))]
+    pub struct Cell = cell_ctx {
+        /// Tasks that wait in its shared queues.
+        pub waiting: i64,
+        /// Of these, such as may run beyond its part.
+        pub outgoing: i64,
+        /// Tasks in its bound queues that may run on several CPUs.
+        pub strays: i64,
+        /// The CPU whose shared queue's head is the first.
+        pub first: i32,
     }
 }
 

@@ -7,6 +7,8 @@
 //! compiler names the field. So a new number of a policy is one line in `struct hearth_policy`, one in
 //! [`Policy`] with what it is made of in `policy.rs`, and its documentation.
 
+#[cfg(feature = "hosts")]
+mod board;
 mod compare;
 mod declare;
 mod interface;
@@ -19,11 +21,13 @@ mod snapshot;
 #[cfg(feature = "hosts")]
 mod topology;
 
+#[cfg(feature = "hosts")]
+pub use board::{Board, Memory, Outcome};
 pub use compare::{Build, errors, unit};
 pub use interface::{
-    ATTACHED, COMPLEX, CpuStats, Decision, FAIR, MAX_CELL, MAX_CPUS, MAX_PARTS, MAX_TARGETS, NO_RANK,
-    OF_TASK, PLANS, PlanBuffer, Policy, SHAPES, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE,
-    SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Shape, Target, Task, Topology, UNIX,
+    ATTACHED, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, MAX_CELL, MAX_CPUS, MAX_PARTS, MAX_TARGETS,
+    NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy, SHAPES, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN,
+    SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, Shape, Target, Task, Topology, UNIX,
 };
 pub use kernel::{
     CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART, ExitInfo,
