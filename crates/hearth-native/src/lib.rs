@@ -5,13 +5,15 @@
 //! memory file, and each file is another object to the loader.
 
 mod kfuncs;
+mod memory;
 mod storage;
 
 pub use hearth_seam::{
-    CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, TASK_QUEUED,
-    TaskStruct,
+    Board, CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT,
+    Outcome, TASK_QUEUED, Task as Remembered, TaskStruct,
 };
 pub use kfuncs::Kernel;
+pub use memory::ObjectMemory;
 pub use storage::{MapValue, TaskStorage};
 
 use hearth_machine::Machine;
@@ -33,7 +35,10 @@ static INTERLEAVED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth-int
 pub struct Scheduler {
     ops: *const Ops,
     stats: *const CpuStats,
+    /// The address of the map of tasks.
+    tasks: usize,
     cpus: usize,
+    domains: Vec<Vec<usize>>,
     // The kernel that the object calls back into, and the object: dropped last.
     _kernel: Rc<dyn Any>,
     library: Library,
@@ -64,8 +69,7 @@ impl Scheduler {
         let scheduler = Self::load_object(INTERLEAVED, kernel, policy, machine, online)?;
         // SAFETY: interleaved.c defines it with this type.
         unsafe {
-            let symbol = scheduler.library.get::<*mut c_void>(c"hearth_access".to_bytes_with_nul());
-            symbol.map_err(Error::other)?.into_raw().cast::<extern "C" fn()>().write(access);
+            scheduler.symbol(c"hearth_access")?.cast::<extern "C" fn()>().write(access);
         }
         Ok(scheduler)
     }
@@ -85,11 +89,27 @@ impl Scheduler {
     /// From now on no task leaves a queue: a scheduler with a known defect, for tests.
     pub fn stall(&self) -> Result<(), Error> {
         // SAFETY: state.h defines it with this type.
-        unsafe {
-            let symbol = self.library.get::<*mut c_void>(c"stalls".to_bytes_with_nul());
-            symbol.map_err(Error::other)?.into_raw().cast::<bool>().write(true);
-        }
+        unsafe { self.symbol(c"stalls")?.cast::<bool>().write(true) };
         Ok(())
+    }
+
+    /// Where plans for this scheduler are published. One at a time.
+    pub fn board(self: &Rc<Self>) -> Result<Board<ObjectMemory>, Error> {
+        Ok(Board::new(ObjectMemory::new(self)?, self.domains.clone()))
+    }
+
+    /// What the scheduler remembers of the task with this storage, if it has been told of it.
+    pub fn remembered(&self, storage: &TaskStorage) -> Option<Remembered> {
+        let map = self.tasks;
+        let size = size_of::<seam::Task>() as u64;
+        let value = storage.value(MapValue { map, size, create: false }).cast::<seam::Task>();
+        // SAFETY: null, or this map's value in the storage, of this type: the build has compared them.
+        unsafe { value.as_ref() }.copied()
+    }
+
+    /// Where a global variable is, in the object.
+    fn symbol(&self, name: &CStr) -> Result<*mut c_void, Error> {
+        symbol(&self.library, name)
     }
 
     fn load_object<K: Kernel>(
@@ -109,12 +129,7 @@ impl Scheduler {
         // stable in its `Rc`.
         unsafe {
             let library = Library::open(Some(&path), RTLD_NOW | RTLD_LOCAL).map_err(Error::other)?;
-            let symbol = |name: &CStr| {
-                library
-                    .get::<*mut c_void>(name.to_bytes_with_nul())
-                    .map_err(Error::other)
-                    .map(|s| s.into_raw())
-            };
+            let symbol = |name| symbol(&library, name);
             symbol(c"policy")?
                 .cast::<seam::Policy>()
                 .write(seam::Policy::new(policy, machine.kernel.tick_ns));
@@ -123,8 +138,9 @@ impl Scheduler {
             symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
             let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
             let stats = symbol(c"stats")?.cast::<CpuStats>().cast_const();
-            let kernel = Rc::clone(kernel) as Rc<dyn Any>;
-            Ok(Self { ops, stats, cpus: machine.cpus(), _kernel: kernel, library, _file: file })
+            let tasks = symbol(c"task_ctxs")?.addr();
+            let (cpus, kernel) = (machine.cpus(), Rc::clone(kernel) as Rc<dyn Any>);
+            Ok(Self { ops, stats, tasks, cpus, domains, _kernel: kernel, library, _file: file })
         }
     }
 
@@ -256,6 +272,12 @@ impl Scheduler {
             None => p.slice.set(0),
         }
     }
+}
+
+fn symbol(library: &Library, name: &CStr) -> Result<*mut c_void, Error> {
+    // SAFETY: only the address is taken; who uses it says why it may.
+    let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
+    symbol.map_err(Error::other).map(|symbol| symbol.into_raw())
 }
 
 /// What C may write of a task is in cells.

@@ -99,7 +99,7 @@ fn change_class(machine: &Machine, cpu: usize) {
 }
 
 fn some_task(machine: &Machine) -> Pid {
-    machine.random(machine.tasks().len() as u32) as Pid
+    1 + machine.random(machine.tasks().len() as u32) as Pid
 }
 
 /// From 1 to 10,000, as many light ones as heavy ones.

@@ -3,7 +3,7 @@
 use crate::host::Interleaved;
 use hearth_scx::{Current, Kernel, Pid};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
 /// A CPU, apart from what the kernel knows of it.
@@ -24,7 +24,7 @@ pub(crate) struct Machine {
     cpus: Vec<Cpu>,
     timers: RefCell<BTreeSet<Timer>>,
     /// CPU time that tasks have in a higher class until their timer brings them back.
-    away_ns: RefCell<Vec<u64>>,
+    away_ns: RefCell<BTreeMap<Pid, u64>>,
     tick_ns: u64,
 }
 
@@ -45,8 +45,13 @@ impl Machine {
             is_settled: Cell::new(false),
             held_until_ns: Cell::new(0),
         };
-        let away_ns = RefCell::new(vec![0; kernel.tasks().len()]);
-        Self { kernel, cpus: (0..cpus).map(cpu).collect(), timers: RefCell::default(), away_ns, tick_ns }
+        Self {
+            kernel,
+            cpus: (0..cpus).map(cpu).collect(),
+            timers: RefCell::default(),
+            away_ns: RefCell::default(),
+            tick_ns,
+        }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {
@@ -109,7 +114,7 @@ impl Machine {
     /// CPU brings it back.
     pub(crate) fn visit_class(&self, pid: Pid, cpu: usize, ran_ns: u64) {
         if self.task(pid).waits_since_ps().is_some() && self.leave_class(pid) {
-            self.away_ns.borrow_mut()[pid as usize] = ran_ns;
+            self.away_ns.borrow_mut().insert(pid, ran_ns);
             self.wake_after(ran_ns, cpu, pid);
         }
     }
@@ -148,7 +153,7 @@ impl Machine {
         let due = self.timers.borrow().iter().find(|timer| timer.1 == cpu).copied();
         if let Some(timer) = due.filter(|timer| timer.0 <= self.now_ns() && !is_frozen) {
             self.timers.borrow_mut().remove(&timer);
-            let ran_ns = std::mem::take(&mut self.away_ns.borrow_mut()[timer.2 as usize]);
+            let ran_ns = self.away_ns.borrow_mut().remove(&timer.2).unwrap_or_default();
             self.join_class(timer.2, ran_ns);
             self.wake(timer.2);
             self.kicks(cpu);

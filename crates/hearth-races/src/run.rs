@@ -45,9 +45,9 @@ pub fn run(
     let scx = Rc::new(Scx::new(host, shape));
     let load = loader(&scx, machine, policy, setting);
     let kernel = Kernel::new(&scx, load(scx.online())?);
-    for pid in 0..setting.tasks {
-        let cpu = pid % machine.cpus();
-        kernel.add_task(&Rc::new(TaskStruct::new(pid as i32, cpu, scx.online(), "racer")));
+    for task in 0..setting.tasks {
+        let (pid, cpu) = (task as i32 + 1, task % machine.cpus());
+        kernel.add_task(&Rc::new(TaskStruct::new(pid, cpu, scx.online(), "racer")));
     }
     let machine = Machine::new(kernel, machine.kernel.tick_ns, setting.ticks_at_once);
     if setting.unequal {

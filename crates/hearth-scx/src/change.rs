@@ -114,6 +114,7 @@ impl<H: Host> Kernel<H> {
         let leaves = self.current(cpu) != Current::Task(pid) && !task.is_away.get();
         if leaves {
             self.unlink(&task);
+            self.has_waited(&task);
             task.set_queued(false);
             task.on_rq.set(false);
             task.is_runnable.set(false);

@@ -34,6 +34,7 @@ impl<H: Host> Kernel<H> {
                 self.tell_mask(task);
             }
             if task.on_rq.get() {
+                self.has_waited(task);
                 self.waits(task, self.now_ps());
                 self.enqueue(task, task.cpu(), 0);
                 self.reenqueue_local(task.cpu());

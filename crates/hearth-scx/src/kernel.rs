@@ -46,7 +46,12 @@ impl<H: Host> Kernel<H> {
         self.scheduler.replace(Rc::new(scheduler));
     }
 
-    /// A new task, which sleeps; their numbers count from 0.
+    /// What the scheduler remembers of a task, if it has been told of it.
+    pub fn remembered(&self, task: &Task) -> Option<hearth_native::Remembered> {
+        self.scheduler().remembered(&task.storage)
+    }
+
+    /// A new task, which sleeps.
     pub fn add_task(&self, sched: &Rc<TaskStruct>) -> Rc<Task> {
         let task = self.add(Task::new(sched));
         self.init_task(&task, true);

@@ -183,7 +183,7 @@ impl<H: Host> Scx<H> {
 
     /// A task that was added.
     pub fn task(&self, pid: Pid) -> Rc<Task> {
-        Rc::clone(&self.tasks.borrow()[pid as usize])
+        Rc::clone(&self.tasks.borrow()[pid as usize - 1])
     }
 
     /// The task of a pointer that the scheduler gives.
@@ -258,6 +258,13 @@ impl<H: Host> Scx<H> {
     }
 
     // ---- queues ----
+
+    /// `sched_info_arrive`: what it has waited counts, if it waits.
+    pub(crate) fn has_waited(&self, task: &Task) {
+        if let Some(since_ps) = task.waits_since_ps() {
+            task.waited_ps.set(task.waited_ps.get() + self.now_ps().saturating_sub(since_ps));
+        }
+    }
 
     /// `set_task_runnable`: it waits since then. The scheduler sees whole ticks.
     pub(crate) fn waits(&self, task: &Task, since_ps: u64) {

@@ -145,6 +145,7 @@ impl<H: Host> Kernel<H> {
             Current::Task(pid) => {
                 let task = self.task(pid);
                 self.unlink(&task);
+                self.has_waited(&task);
                 task.sched.on_cpu.set(1);
                 self.charge_from_now(cpu);
                 self.scheduler().running(&task.sched);

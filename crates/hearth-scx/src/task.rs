@@ -4,7 +4,7 @@ use hearth_native::{TASK_QUEUED, TaskStorage, TaskStruct};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A task, by its number.
+/// A task, by its number, from 1 in the order in which they were added.
 pub type Pid = i32;
 
 /// Where a runnable task waits.
@@ -43,6 +43,8 @@ pub struct Task {
     /// `SCX_TASK_IMMED`: where it waits to run it may not wait for others.
     pub(crate) is_immediate: Cell<bool>,
     pub(crate) waits_since_ps: Cell<u64>,
+    /// How long it has waited for a CPU, up to when it ran last.
+    pub(crate) waited_ps: Cell<u64>,
     /// It is in another scheduling class.
     pub(crate) is_away: Cell<bool>,
     /// It has ended.
@@ -63,6 +65,7 @@ impl Task {
             holder: Cell::new(None),
             is_immediate: Cell::new(false),
             waits_since_ps: Cell::new(0),
+            waited_ps: Cell::new(0),
             is_away: Cell::new(false),
             is_dead: Cell::new(false),
             storage: TaskStorage::default(),
@@ -92,6 +95,11 @@ impl Task {
     /// Since when it is runnable and does not run, in ps; `None` if it runs or sleeps.
     pub fn waits_since_ps(&self) -> Option<u64> {
         (self.on_rq.get() && self.sched.on_cpu.get() == 0).then(|| self.waits_since_ps.get())
+    }
+
+    /// `sched_info.run_delay`: time that it has waited for a CPU, in ps. A wait counts when it is over.
+    pub fn waited_ps(&self) -> u64 {
+        self.waited_ps.get()
     }
 
     /// Whether it is in a queue.

@@ -6,14 +6,14 @@
 //! only bounds how finely references of different CPUs to shared lines and to the bus interleave.
 
 use crate::disks::Disks;
-use crate::kernel::{Audit, Entry, Flush, Kernel, State};
+use crate::kernel::{Audit, Entry, Flush, Kernel, State, pid_of};
 use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_hardware::{Hardware, Unsupported};
 use hearth_machine::Machine;
-use hearth_policy::Policy;
 use hearth_policy::pages::PagePolicy;
+use hearth_policy::{Controller, Policy};
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -133,6 +133,8 @@ enum Event {
     Start(usize),
     Sample,
     Watchdog,
+    /// The planner's next step.
+    Plan,
 }
 
 /// A machine with its kernel, ready to run programs.
@@ -145,8 +147,8 @@ pub struct Simulation {
     time_limit_ps: u64,
     disks: Disks,
     alive: usize,
-    /// Applications that start later: their number, and their tasks until then.
-    coming: Vec<(usize, Vec<(String, Body)>)>,
+    /// Applications that start later, with their number.
+    coming: Vec<(usize, Application)>,
     audit: Option<Audit>,
     stop: Option<&'static AtomicBool>,
 }
@@ -198,6 +200,14 @@ impl Simulation {
         result.map_err(|error| wrong(error.to_string()))
     }
 
+    /// Has a controller plan while programs run, at the times at which it would on Linux.
+    ///
+    /// # Errors
+    /// [`SimError::Load`]
+    pub fn plan_with(&mut self, controller: Controller) -> Result<(), SimError> {
+        Ok(self.kernel.plan_with(controller)?)
+    }
+
     /// Ends a run early when the flag becomes true.
     pub fn stop_when(&mut self, flag: &'static AtomicBool) {
         self.stop = Some(flag);
@@ -209,17 +219,18 @@ impl Simulation {
         let index = self.kernel.account.application(&application.name, start_ns * 1000);
         if start_ns > 0 {
             self.post(start_ns * 1000, Event::Start(self.coming.len()));
-            self.coming.push((index, application.tasks));
+            self.coming.push((index, application));
             return;
         }
+        let mask = self.kernel.mask_of(&application);
         for (name, body) in application.tasks {
-            self.create(0, index, &name, body);
+            self.create(0, index, mask, &name, body);
         }
     }
 
-    fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
+    fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {
         self.alive += 1;
-        self.kernel.create(cpu, application, name, body)
+        self.kernel.create(cpu, application, mask, name, body)
     }
 
     fn post(&mut self, at_ps: u64, event: Event) {
@@ -236,8 +247,11 @@ impl Simulation {
         self.post(self.sample_ps, Event::Sample);
         let watchdog_ps = self.kernel.timeout_ns() * 500;
         self.post(watchdog_ps, Event::Watchdog);
+        if self.kernel.has_planner() {
+            self.post(0, Event::Plan);
+        }
         (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
-        while self.alive > 0 || self.coming.iter().any(|(_, tasks)| !tasks.is_empty()) {
+        while self.alive > 0 || self.coming.iter().any(|(_, application)| !application.tasks.is_empty()) {
             self.step(watchdog_ps)?;
         }
         Ok(self.kernel.finish())
@@ -349,8 +363,8 @@ impl Simulation {
             }
             Request::Fork { name, body } => {
                 self.kernel.charge(cpu, Entry::Fork);
-                let application = self.kernel.tasks[task].application;
-                let child = self.create(cpu, application, &name, body);
+                let (application, mask) = (self.kernel.tasks[task].application, self.kernel.tasks[task].mask);
+                let child = self.create(cpu, application, mask, &name, body);
                 self.kernel.tasks[task].answer = child;
                 self.kernel.wake(child, cpu, End::SystemCall);
             }
@@ -360,7 +374,7 @@ impl Simulation {
 
     /// The task on a CPU that can starts a request to the disk, and blocks until it is served.
     fn start_io(&mut self, cpu: usize, task: TaskId, bytes: u64) {
-        self.kernel.scx.allow(task as i32, self.kernel.all_cpus());
+        self.kernel.scx.allow(pid_of(task), self.kernel.tasks[task].mask);
         let done_ps = self.disks.serve(self.kernel.port(cpu).now_ps(), bytes);
         self.post(done_ps, Event::Wake { cpu: self.disks.cpu, task });
         self.block(cpu, task);
@@ -383,10 +397,11 @@ impl Simulation {
             Event::Start(coming) => {
                 let cpu = self.kernel.online_or_other(self.disks.cpu);
                 self.kernel.interrupt(cpu, at_ps);
-                let (application, tasks) = &mut self.coming[coming];
-                let (application, tasks) = (*application, std::mem::take(tasks));
+                let (index, application) = &mut self.coming[coming];
+                let (index, tasks) = (*index, std::mem::take(&mut application.tasks));
+                let mask = self.kernel.mask_of(&self.coming[coming].1);
                 for (name, body) in tasks {
-                    let task = self.create(cpu, application, &name, body);
+                    let task = self.create(cpu, index, mask, &name, body);
                     self.kernel.wake(task, cpu, End::SystemCall);
                 }
             }
@@ -394,6 +409,10 @@ impl Simulation {
                 self.kernel.sample(at_ps);
                 self.post(at_ps + self.sample_ps, Event::Sample);
                 self.look_around(at_ps, idle)?;
+            }
+            Event::Plan => {
+                self.kernel.plan(at_ps / 1000);
+                self.post(at_ps + Controller::STEP.as_nanos() as u64 * 1000, Event::Plan);
             }
             Event::Watchdog => {
                 self.post(at_ps + watchdog_ps, Event::Watchdog);

@@ -314,6 +314,9 @@ pub struct Application {
     pub name: String,
     /// When it starts, in nanoseconds since the machine did; its execution time is counted from there.
     pub start_ns: u64,
+    /// The CPUs on which its tasks may run until they change it, as bits. Those that are not there count for
+    /// nothing; if none is, tasks may run on all.
+    pub cpus: u64,
     /// The tasks that run from its start, each with a name; they may fork more.
     pub tasks: Vec<(String, Body)>,
 }
@@ -321,7 +324,7 @@ pub struct Application {
 impl Application {
     /// An application without tasks yet, which starts with the machine.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), start_ns: 0, tasks: Vec::new() }
+        Self { name: name.into(), start_ns: 0, cpus: u64::MAX, tasks: Vec::new() }
     }
 
     /// Adds a task.

@@ -153,7 +153,7 @@ fn hogs(policy: &Policy, options: &Options) -> Result<RunResult, SimError> {
 fn a_runnable_task_that_does_not_run_for_ten_seconds_is_a_stall() {
     let options = Options { stalls: true, ..Options::default() };
     let error = hogs(&Policy::affinity(0, 0), &options).unwrap_err().to_string();
-    assert!(error.contains("runnable task stall (hog4[4] failed to run for"), "{error}");
+    assert!(error.contains("runnable task stall (hog4[5] failed to run for"), "{error}");
 }
 
 #[test]

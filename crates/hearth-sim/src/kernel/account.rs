@@ -252,6 +252,7 @@ impl Account {
             tasks: self.tasks,
             timeline: self.timeline.unwrap_or_default(),
             misses,
+            planned: None,
             references: counters.map(|counters| counters.reads + counters.writes + counters.fetches).sum(),
         }
     }

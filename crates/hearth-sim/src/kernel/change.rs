@@ -1,21 +1,26 @@
 //! What programs change of tasks and of the machine: weights, masks, classes, CPUs.
 
-use super::{Kernel, State};
+use super::{Kernel, State, pid_of};
 use crate::program::{Class, End, TaskId};
 use hearth_scx::Current;
+use std::io::Error;
 
 impl Kernel {
     /// The weight of a task, 100 at nice 0.
     pub(crate) fn set_weight(&mut self, task: TaskId, weight: u32, from: usize) {
         self.scx.run_on(from);
-        self.scx.set_weight(task as i32, weight.clamp(1, 10_000));
+        self.scx.set_weight(pid_of(task), weight.clamp(1, 10_000));
         self.tell_others(from, End::SystemCall);
     }
 
     /// The CPUs that a task may run on, as bits. False, as from the kernel, if none of them is there.
     pub(crate) fn set_mask(&mut self, task: TaskId, cpus: u64, from: usize) -> bool {
         self.scx.run_on(from);
-        let changed = self.scx.set_mask(task as i32, cpus & self.all_cpus());
+        let cpus = cpus & self.all_cpus();
+        let changed = self.scx.set_mask(pid_of(task), cpus);
+        if changed {
+            self.tasks[task].mask = cpus;
+        }
         self.tell_others(from, End::SystemCall);
         changed
     }
@@ -33,12 +38,12 @@ impl Kernel {
         self.tasks[task].class = class;
         match class {
             Class::RealTime => {
-                self.scx.leave_class(task as i32);
+                self.scx.leave_class(pid_of(task));
             }
             Class::Normal => {
                 self.leave_higher(task);
                 let ran_ns = std::mem::take(&mut self.tasks[task].higher_ps) / 1000;
-                self.scx.join_class(task as i32, ran_ns);
+                self.scx.join_class(pid_of(task), ran_ns);
             }
         }
         if state == State::Blocked {
@@ -63,15 +68,20 @@ impl Kernel {
         if by != from {
             self.interrupt(by, self.ports[from].now_ps());
         }
-        match (self.load)(online) {
-            Ok(scheduler) => self.scx.restart(by, online, scheduler),
-            Err(error) => self.failure = Some(format!("cannot load the scheduler: {error}")),
+        if let Err(error) = self.restart(by, online) {
+            self.failure = Some(format!("cannot load the scheduler: {error}"));
         }
         if is_online {
             self.scx.let_go(cpu);
         }
         self.tell_others(by, End::SystemCall);
         moved.into_iter().for_each(|task| self.wake(task, by, End::SystemCall));
+    }
+
+    /// A scheduler for these CPUs takes over.
+    fn restart(&mut self, by: usize, online: u64) -> Result<(), Error> {
+        self.scx.restart(by, online, (self.load)(online)?);
+        self.plan_for_another()
     }
 
     /// All tasks leave a CPU that goes away; the real-time tasks among them, which are to be woken elsewhere.

@@ -1,6 +1,6 @@
 //! Wake-ups and what interrupts a CPU: kicks, devices, its tick.
 
-use super::{Entry, Kernel, State};
+use super::{Entry, Kernel, State, pid_of};
 use crate::program::{End, TaskId};
 
 impl Kernel {
@@ -20,7 +20,7 @@ impl Kernel {
         if self.tasks[task].is_higher() {
             self.wake_higher(task);
         } else {
-            self.scx.wake(task as i32);
+            self.scx.wake(pid_of(task));
         }
         self.tell_others(waker, why);
     }

@@ -9,18 +9,19 @@ mod higher;
 mod host;
 mod interrupts;
 mod pages;
+mod planning;
 mod switch;
 mod task;
 
 pub(crate) use account::{Account, Begin};
 pub(crate) use audit::Audit;
 pub(crate) use costs::{Costs, Entry};
-pub(crate) use task::{State, Task};
+pub(crate) use task::{State, Task, pid_of};
 
 use crate::engine::Options;
 use crate::measure::RunResult;
 use crate::memory::Memory;
-use crate::program::{Body, End, TaskId};
+use crate::program::{Application, Body, End, TaskId};
 use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
@@ -29,6 +30,7 @@ use hearth_policy::pages::Planner;
 use hearth_scx::{Scx, Shape};
 use higher::HigherClass;
 use host::Ports;
+use planning::Planning;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::RefCell;
@@ -65,6 +67,9 @@ pub(crate) struct Kernel {
     failure: Option<String>,
     /// Which pages to move; nothing if they stay.
     pages: Option<Planner>,
+    /// Who plans; nothing if tasks are scheduled without a plan.
+    planning: Option<Planning>,
+    domain_of: Vec<usize>,
     node_of: Vec<usize>,
 }
 
@@ -106,6 +111,8 @@ impl Kernel {
             hardware: Rc::clone(hardware),
             failure: None,
             pages: None,
+            planning: None,
+            domain_of: (0..machine.cpus()).map(|cpu| cpu / machine.domain_cpus()).collect(),
             node_of: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
         })
     }
@@ -131,15 +138,24 @@ impl Kernel {
         self.costs.clear_page(&mut self.hardware.borrow_mut(), &self.ports[cpu], address);
     }
 
-    /// Creates a task; it first runs when [`wake`](Self::wake) has been called.
-    pub(crate) fn create(&mut self, cpu: usize, application: usize, name: &str, body: Body) -> TaskId {
+    /// Creates a task that may run on the CPUs in `mask`, as bits, of an application, which is its group. It
+    /// first runs when [`wake`](Self::wake) has been called.
+    pub(crate) fn create(
+        &mut self,
+        cpu: usize,
+        application: usize,
+        mask: u64,
+        name: &str,
+        body: Body,
+    ) -> TaskId {
         let id = self.tasks.len();
-        let sched = Rc::new(TaskStruct::new(id as i32, cpu, self.all_cpus(), name));
+        let sched = Rc::new(TaskStruct::new(pid_of(id), cpu, mask, name));
+        sched.group.set(application as u64 + 1);
         self.account.task(name, application);
         let kernel_data = self.costs.task_data(&self.memory);
         self.scx.run_on(cpu);
         let scx = self.scx.add_task(&sched);
-        self.tasks.push(Task::new(id, application, scx, kernel_data, &self.memory, body));
+        self.tasks.push(Task::new(id, application, mask, scx, kernel_data, &self.memory, body));
         id
     }
 
@@ -149,7 +165,15 @@ impl Kernel {
         self.account.task_ended(task, self.ports[cpu].now_ps());
         self.charge(cpu, Entry::Fork);
         self.schedule(cpu, End::Exit, false);
-        self.scx.end_task(task as i32);
+        self.scx.end_task(pid_of(task));
+    }
+
+    /// The CPUs on which an application's tasks may run, as bits.
+    pub(crate) fn mask_of(&self, application: &Application) -> u64 {
+        match application.cpus & self.all_cpus() {
+            0 => self.all_cpus(),
+            cpus => cpus,
+        }
     }
 
     /// All CPUs, as bits.
@@ -177,7 +201,8 @@ impl Kernel {
     pub(crate) fn finish(self) -> RunResult {
         let dispatches = self.scx.scheduler().stats();
         let misses = self.hardware.borrow_mut().take_miss_log();
-        self.account.finish(&self.ports, dispatches, misses)
+        let planned = self.planning.map(Planning::end);
+        RunResult { planned, ..self.account.finish(&self.ports, dispatches, misses) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A CPU goes on with another task, and what that costs.
 
-use super::{Begin, Entry, Flush, Kernel};
+use super::task::task_of;
+use super::{Begin, Entry, Flush, Kernel, pid_of};
 use crate::program::{End, TaskId};
 use hearth_scx::Current;
 
@@ -20,7 +21,7 @@ impl Kernel {
         let begin = Begin::at(&self.ports[cpu]);
         self.scx.run_on(cpu);
         let next = match self.scx.schedule(cpu, || self.charge(cpu, Entry::Switch)) {
-            Current::Task(pid) => Some(pid as TaskId),
+            Current::Task(pid) => Some(task_of(pid)),
             Current::Higher => self.higher.first(cpu),
             Current::Idle | Current::Stopper => None,
         };
@@ -55,7 +56,7 @@ impl Kernel {
     pub(crate) fn migrate_current(&mut self, cpu: usize, cpus: u64) {
         let Some(task) = self.cpus[cpu].current else { return };
         self.schedule(cpu, End::SystemCall, false);
-        self.scx.allow(task as i32, cpus);
+        self.scx.allow(pid_of(task), cpus);
         self.wake(task, cpu, End::SystemCall);
     }
 

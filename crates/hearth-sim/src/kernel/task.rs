@@ -20,9 +20,21 @@ pub(crate) enum State {
     Dead,
 }
 
+/// A task's number in the kernel, where 0 is nobody's.
+pub(crate) fn pid_of(task: TaskId) -> hearth_scx::Pid {
+    task as hearth_scx::Pid + 1
+}
+
+/// The task of a number that [`pid_of`] gave.
+pub(crate) fn task_of(pid: hearth_scx::Pid) -> TaskId {
+    pid as TaskId - 1
+}
+
 /// A task of the simulated kernel.
 pub(crate) struct Task {
     pub(crate) application: usize,
+    /// The CPUs that it was given, as bits.
+    pub(crate) mask: u64,
     /// What sched_ext knows of it.
     pub(crate) scx: Rc<hearth_scx::Task>,
     pub(crate) is_dead: bool,
@@ -49,6 +61,7 @@ impl Task {
     pub(crate) fn new(
         id: TaskId,
         application: usize,
+        mask: u64,
         scx: Rc<hearth_scx::Task>,
         kernel_data: Address,
         memory: &Memory,
@@ -63,6 +76,7 @@ impl Task {
         });
         Self {
             application,
+            mask,
             scx,
             is_dead: false,
             class: Class::Normal,
