@@ -3,6 +3,7 @@
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
+use hearth_policy::Controller;
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::{Built, WorkloadError};
@@ -147,6 +148,9 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     }
     if let Some(pages) = &job.policies.pages {
         simulation.migrate_pages(&job.machine, pages).map_err(wrap)?;
+    }
+    if let Some(controller) = job.policies.planner.and_then(Controller::named) {
+        simulation.plan_with(controller).map_err(wrap)?;
     }
     let mut checks = Vec::new();
     for built in job.workload.build(&simulation, job.scale, job.seed)? {

@@ -17,4 +17,4 @@ pub mod trace_study;
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
-pub use policies::Policies;
+pub use policies::{Names, Policies};

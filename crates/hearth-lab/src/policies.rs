@@ -1,52 +1,72 @@
-//! A scheduling policy with a page policy beside it, as it is written and named: `both+dash`.
+//! A scheduling policy with what works beside it, as it is written and named: `both+dash`, `fair+masks`.
 
 use hearth_policy::pages::PagePolicy;
-use hearth_policy::{Policy, PolicyError};
+use hearth_policy::{Policy, PolicyError, planners};
 
-/// What schedules, and what moves pages if anything does.
+/// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policies {
     /// The scheduling policy.
     pub policy: Policy,
     /// When pages move; nothing if they stay where they were touched first.
     pub pages: Option<PagePolicy>,
+    /// The planner's name, of [`planners::NAMES`]; nothing if tasks are scheduled without a plan.
+    pub planner: Option<&'static str>,
+}
+
+/// The names in that of policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// The scheduling policy's.
+    pub policy: &'a str,
+    /// The page policy's.
+    pub pages: Option<&'a str>,
+    /// The planner's.
+    pub planner: Option<&'static str>,
+}
+
+impl<'a> From<&'a str> for Names<'a> {
+    fn from(name: &'a str) -> Self {
+        let is_last = |planner: &&str| name.rsplit_once('+').is_some_and(|(_, last)| last == *planner);
+        let planner = planners::NAMES.into_iter().find(is_last);
+        let rest = planner.map_or(name, |planner| &name[..name.len() - planner.len() - 1]);
+        match rest.split_once('+') {
+            Some((policy, pages)) => Self { policy, pages: Some(pages), planner },
+            None => Self { policy: rest, pages: None, planner },
+        }
+    }
 }
 
 impl From<Policy> for Policies {
     fn from(policy: Policy) -> Self {
-        Self { policy, pages: None }
+        Self { policy, pages: None, planner: None }
     }
 }
 
 impl Policies {
-    /// The scheduling policy's part of a name, and the page policy's if there is one.
-    pub fn split(name: &str) -> (&str, Option<&str>) {
-        name.split_once('+').map_or((name, None), |(policy, pages)| (policy, Some(pages)))
-    }
-
-    /// Loads both by preset or file.
+    /// Loads them by preset or file.
     ///
     /// # Errors
     /// As [`Policy::load`] and [`PagePolicy::load`].
     pub fn load(name: &str) -> Result<Self, PolicyError> {
-        let (policy, pages) = Self::split(name);
-        Ok(Self { policy: Policy::load(policy)?, pages: pages.map(PagePolicy::load).transpose()? })
+        let Names { policy, pages, planner } = Names::from(name);
+        Ok(Self { policy: Policy::load(policy)?, pages: pages.map(PagePolicy::load).transpose()?, planner })
     }
 
-    /// Both names, joined.
+    /// Their names, joined.
     pub fn name(&self) -> String {
-        match &self.pages {
-            Some(pages) => format!("{}+{}", self.policy.name, pages.name),
-            None => self.policy.name.clone(),
-        }
+        let pages = self.pages.as_ref().map(|pages| pages.name.as_str());
+        let names: Vec<&str> =
+            [Some(self.policy.name.as_str()), pages, self.planner].into_iter().flatten().collect();
+        names.join("+")
     }
 
-    /// Both descriptions, joined.
+    /// Their descriptions, joined.
     pub fn description(&self) -> String {
-        match &self.pages {
-            Some(pages) => format!("{}. Pages: {}", self.policy.description, pages.description),
-            None => self.policy.description.clone(),
-        }
+        let pages = self.pages.as_ref().map(|pages| format!(". Pages: {}", pages.description));
+        let planner = self.planner.map(|planner| format!(". Planner: {planner}"));
+        let rest = [pages, planner].into_iter().flatten();
+        rest.fold(self.policy.description.clone(), |all, one| all + &one)
     }
 }
 
@@ -55,11 +75,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_two_policies_comes_back_as_it_was_written() {
-        for (name, moves) in [("both", false), ("both+dash", true)] {
+    fn a_name_of_several_parts_comes_back_as_it_was_written() {
+        for (name, moves, plans) in [
+            ("both", false, false),
+            ("both+dash", true, false),
+            ("fair+masks", false, true),
+            ("both+dash+masks", true, true),
+        ] {
             let policies = Policies::load(name).unwrap();
-            assert_eq!((policies.name().as_str(), policies.pages.is_some()), (name, moves));
-            assert_eq!(policies.description().contains(" Pages: "), moves);
+            assert_eq!(policies.name(), name);
+            assert_eq!((policies.pages.is_some(), policies.planner.is_some()), (moves, plans));
+            let description = policies.description();
+            assert_eq!(
+                (description.contains(" Pages: "), description.contains(" Planner: masks")),
+                (moves, plans)
+            );
         }
         assert!(Policies::load("both+no-such").is_err() && Policies::load("no-such+dash").is_err());
     }

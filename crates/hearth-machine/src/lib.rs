@@ -5,6 +5,7 @@
 
 mod check;
 pub mod host;
+pub mod list;
 pub mod located;
 mod presets;
 mod text;

@@ -39,7 +39,7 @@ use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
 use thiserror::Error;
 
-pub use mix::{Part, build_mix, mix};
+pub use mix::{Part, build_mix, check_cpus, mix};
 pub use replay::replay;
 pub use staggered::{Staggered, StaggeredJob};
 
@@ -91,6 +91,14 @@ pub enum WorkloadError {
     /// The file of a staggered workload cannot be read.
     #[error(transparent)]
     Unreadable(#[from] hearth_machine::located::UnreadableError),
+    /// A program may run on no CPU of the machine.
+    #[error("{name} has none of the machine's {cpus} CPUs; name a larger machine, or other `cpus`")]
+    NoCpu {
+        /// The program.
+        name: String,
+        /// How many CPUs there are.
+        cpus: usize,
+    },
     /// The scale is not in (0, 1].
     #[error("a scale of {scale} cannot be run; give one above 0 and up to 1 (the paper's size)")]
     BadScale {

@@ -13,6 +13,8 @@ pub struct Part {
     pub name: String,
     /// When it starts at scale 1.
     pub start_ns: u64,
+    /// The CPUs on which its processes run, as bits.
+    pub cpus: u64,
 }
 
 /// The programs of a mix such as `"oltp+matrix+matrix"`, which start together, or of a staggered workload,
@@ -21,25 +23,37 @@ pub struct Part {
 /// # Errors
 /// [`WorkloadError::UnknownProgram`] for a name that is no program's; a file that is wrong.
 pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
-    let (programs, starts): (Vec<&str>, Vec<u64>);
     let staggered = Staggered::find(text)?;
-    match &staggered {
-        Some(staggered) => {
-            let jobs = staggered.jobs.iter().map(|job| (job.program.as_str(), job.start.0));
-            (programs, starts) = jobs.unzip();
-        }
-        None => (programs, starts) = text.split('+').map(|program| (program.trim(), 0)).unzip(),
-    }
-    let part = |(index, (&program, &start_ns)): (usize, (&&str, &u64))| {
+    let jobs: Vec<(&str, u64, u64)> = match &staggered {
+        Some(Staggered { jobs, .. }) => jobs
+            .iter()
+            .map(|job| (job.program.as_str(), job.start.0, job.mask().unwrap_or(u64::MAX)))
+            .collect(),
+        None => text.split('+').map(|program| (program.trim(), 0, u64::MAX)).collect(),
+    };
+    let programs: Vec<&str> = jobs.iter().map(|job| job.0).collect();
+    let part = |(index, &(program, start_ns, cpus)): (usize, &(&str, u64, u64))| {
         builder(program)?;
         let same = |programs: &[&str]| programs.iter().filter(|other| **other == program).count();
         let name = match same(&programs) {
             1 => program.to_owned(),
             _ => format!("{program}#{}", same(&programs[..=index])),
         };
-        Ok(Part { program: program.to_owned(), name, start_ns })
+        Ok(Part { program: program.to_owned(), name, start_ns, cpus })
     };
-    programs.iter().zip(&starts).enumerate().map(part).collect()
+    jobs.iter().enumerate().map(part).collect()
+}
+
+/// Refuses parts that could run on no CPU of a machine, which has so many.
+///
+/// # Errors
+/// [`WorkloadError::NoCpu`]
+pub fn check_cpus(parts: &[Part], machine_cpus: usize) -> Result<(), WorkloadError> {
+    let there = u64::MAX >> (u64::BITS as usize).saturating_sub(machine_cpus);
+    match parts.iter().find(|part| part.cpus & there == 0) {
+        Some(part) => Err(WorkloadError::NoCpu { name: part.name.clone(), cpus: machine_cpus }),
+        None => Ok(()),
+    }
 }
 
 /// Sets all programs of a mix up. Copies of one program have different random numbers.
@@ -53,6 +67,7 @@ pub fn build_mix(text: &str, memory: &Memory, scale: f64, seed: u64) -> Result<V
         let mut built = build(&part.program, memory, scale, seed)?;
         built.application.name.clone_from(&part.name);
         built.application.start_ns = (part.start_ns as f64 * scale) as u64;
+        built.application.cpus = part.cpus;
         Ok(built)
     };
     parts.iter().enumerate().map(build_part).collect()

@@ -1,6 +1,7 @@
 //! Workloads whose programs start one after another, as TOML: `workloads/*.toml`.
 
 use crate::{WorkloadError, names};
+use hearth_machine::list;
 use hearth_machine::located::{self, Fault};
 use hearth_machine::units::Nanoseconds;
 use serde::Deserialize;
@@ -25,6 +26,17 @@ pub struct StaggeredJob {
     pub program: String,
     /// When it starts at scale 1; shorter programs start as much earlier.
     pub start: Nanoseconds,
+    /// The CPUs on which alone its processes run, as the kernel writes them: `0-3,8`. All, if left out.
+    pub cpus: Option<String>,
+}
+
+impl StaggeredJob {
+    /// The CPUs on which its processes run, as bits.
+    pub(crate) fn mask(&self) -> Option<u64> {
+        let Some(text) = &self.cpus else { return Some(u64::MAX) };
+        let cpus = list::parse_list(text).filter(|cpus| !cpus.is_empty())?;
+        cpus.into_iter().try_fold(0, |mask, cpu| Some(mask | 1_u64.checked_shl(cpu as u32)?))
+    }
 }
 
 macro_rules! preset {
@@ -33,7 +45,7 @@ macro_rules! preset {
     };
 }
 
-const PRESETS: &[(&str, &str)] = &[preset!("engineering"), preset!("io")];
+const PRESETS: &[(&str, &str)] = &[preset!("engineering"), preset!("io"), preset!("containers")];
 
 impl Staggered {
     /// The workloads that come with Hearth: name and TOML text, as in `workloads/`.
@@ -58,6 +70,12 @@ impl Staggered {
         let known = names();
         for (index, job) in self.jobs.iter().enumerate() {
             let program = job.program.as_str();
+            if job.mask().is_none() {
+                let what =
+                    format!("{:?} is no list of CPUs below 64", job.cpus.as_deref().unwrap_or_default());
+                let mend = "write numbers and ranges, such as \"0-3,8\"";
+                return Err(Fault::new(format!("jobs[{index}].cpus"), what, mend));
+            }
             if !known.contains(&program) {
                 let what = format!("no program is called {program:?}");
                 return Err(Fault::new(
@@ -90,10 +108,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_papers_workloads_have_25_jobs_of_programs_that_exist() {
+    fn workloads_that_come_along_have_jobs_of_programs_that_exist() {
         for (name, _) in PRESETS {
             let workload = Staggered::find(name).unwrap().unwrap();
-            assert_eq!((workload.name.as_str(), workload.jobs.len()), (*name, 25));
+            let is_of_the_paper = *name != "containers";
+            assert_eq!((workload.name.as_str(), workload.jobs.len() == 25), (*name, is_of_the_paper));
             assert!(workload.jobs.is_sorted_by_key(|job| job.start));
         }
     }
@@ -110,6 +129,11 @@ mod tests {
             error(&format!("{head}{jobs}")),
             "w.toml:5: jobs[1].program: no program is called \"ocaen\"; did you mean `ocean`?"
         );
+        for cpus in ["", "3-1", "0,64", "two"] {
+            let jobs = format!("jobs = [{{ program = \"spin\", start = \"0 s\", cpus = {cpus:?} }}]");
+            let wrong = error(&format!("{head}{jobs}"));
+            assert!(wrong.starts_with("w.toml:3: jobs[0].cpus: ") && wrong.contains("0-3,8"), "{wrong}");
+        }
         let tables = "[[jobs]]\nprogram = \"doom\"\nstart = \"0 s\"\n";
         let wrong = error(&format!("{head}{tables}"));
         assert!(wrong.starts_with("w.toml:4: jobs[0].program: ") && wrong.contains("cholesky"), "{wrong}");

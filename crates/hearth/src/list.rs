@@ -43,7 +43,7 @@ fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
     let described = |name: &str| -> Result<String, Failure> {
         Ok(match kind {
             Kind::Machines => names::machine(name)?.description,
-            Kind::Policies => names::policies(&[name.to_owned()])?.remove(0).description(),
+            Kind::Policies => names::policies(&[name.to_owned()], None)?.remove(0).description(),
             Kind::PagePolicies => names::page_policy(name)?.description,
             Kind::Workloads => names::describe_workload(name),
             Kind::Experiments => names::experiment(name)?.title,

@@ -8,7 +8,7 @@ use hearth_machine::located;
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::pages::{PagePolicy, page_presets};
-use hearth_policy::{Policy, PolicyError};
+use hearth_policy::{Policy, PolicyError, planners};
 #[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
 use std::path::Path;
@@ -71,12 +71,17 @@ fn live_page_policies() -> Vec<&'static str> {
     known(Kind::PagePolicies).into_iter().filter(|name| is_live(name)).collect()
 }
 
-/// Policies by preset or file, with or without a page policy, each once.
+/// Policies by preset or file, with or without a page policy and a planner, each once. `planner` is that of
+/// those that name none.
 #[cfg(feature = "lab")]
-pub fn policies(names: &[String]) -> Result<Vec<Policies>, Failure> {
+pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<Policies>, Failure> {
     let load = |name: &String| {
-        let (first, second) = Policies::split(name);
-        Ok(Policies { policy: policy(first)?, pages: second.map(live_page_policy).transpose()? })
+        let names = hearth_lab::Names::from(name.as_str());
+        Ok(Policies {
+            policy: policy(names.policy)?,
+            pages: names.pages.map(live_page_policy).transpose()?,
+            planner: names.planner.or(planner),
+        })
     };
     let policies: Vec<Policies> = names.iter().map(load).collect::<Result<_, Failure>>()?;
     for (index, policy) in policies.iter().enumerate() {
@@ -134,13 +139,23 @@ pub fn experiment(name: &str) -> Result<Experiment, Failure> {
     })
 }
 
-/// Refuses a mix with an unknown program.
+/// Refuses a mix with an unknown program, or with one that has no CPU on the machine.
 #[cfg(feature = "lab")]
-pub fn check_mix(mix: &str) -> Result<(), Failure> {
-    hearth_workloads::mix(mix).map(drop).map_err(|error| match error {
+pub fn check_mix(mix: &str, machine: &Machine) -> Result<(), Failure> {
+    let parts = hearth_workloads::mix(mix);
+    let checked = parts.and_then(|parts| hearth_workloads::check_cpus(&parts, machine.cpus()));
+    checked.map_err(|error| match error {
         WorkloadError::UnknownProgram { name } if !name.is_empty() => unknown(Kind::Workloads, &name),
         error => Failure::input(error),
     })
+}
+
+/// The word for no planner at all.
+pub const NO_PLANNER: &str = "none";
+
+/// The words for a planner.
+pub fn planner_names() -> clap::builder::PossibleValuesParser {
+    [NO_PLANNER].into_iter().chain(planners::NAMES).collect::<Vec<_>>().into()
 }
 
 fn is_path(name: &str) -> bool {

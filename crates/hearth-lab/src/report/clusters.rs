@@ -3,8 +3,8 @@
 
 use super::bars::{Bars, compared_with, of_each};
 use super::{Comparison, Figure, PolicyRuns, format};
-use crate::Policies;
 use crate::numa::{copies, local_share, program};
+use crate::policies::Names;
 use hearth_page::plot::{Axis, Plot, color, legend, level_lines, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Sample, Tally};
@@ -126,12 +126,12 @@ fn active(applications: &[ApplicationResult]) -> Vec<(u64, usize)> {
 }
 
 fn moves_pages(policy: &PolicyRuns) -> bool {
-    Policies::split(&policy.name).1.is_some()
+    Names::from(policy.name.as_str()).pages.is_some()
 }
 
 /// A policy's colour: that of its scheduling policy, with or without page migration.
 fn policy_color(comparison: &Comparison, policy: &PolicyRuns) -> String {
-    let scheduling = |policy: &PolicyRuns| Policies::split(&policy.name).0.to_owned();
+    let scheduling = |policy: &PolicyRuns| Names::from(policy.name.as_str()).policy.to_owned();
     let mut names: Vec<String> = comparison.policies.iter().map(scheduling).collect();
     let first = names.iter().position(|name| *name == scheduling(policy)).unwrap_or_default();
     names.truncate(first);

@@ -2,8 +2,9 @@
 
 use super::format;
 use crate::Run;
+use hearth_machine::list::show_list;
 use hearth_sim::RunResult;
-use hearth_sim::measure::Tally;
+use hearth_sim::measure::{Planned, Tally};
 use serde::Serialize;
 
 /// One workload on one machine under several policies. The first policy is what the others are
@@ -122,6 +123,27 @@ impl PolicyRuns {
         (!runs.is_empty()).then_some(Self { name, description, summary, runs })
     }
 
+    /// What the planner did in the run of the first seed, in a sentence; nothing if there was none.
+    pub fn plans(&self) -> Option<String> {
+        let Planned { planner, steps, taken_up, parts, targets, failures, failure, .. } =
+            self.runs.first()?.result.planned.as_ref()?;
+        let lists: Vec<String> = parts.iter().map(|cpus| show_list(cpus)).collect();
+        let last = match (parts.len(), targets) {
+            (0, 0) => "undivided".to_owned(),
+            (0, targets) => format!("undivided, {targets} tasks and groups"),
+            (count, 0) => format!("{count} parts, CPUs {}", lists.join(" | ")),
+            (count, targets) => {
+                format!("{count} parts, CPUs {}; {targets} tasks and groups", lists.join(" | "))
+            }
+        };
+        let wrong =
+            failure.as_ref().map(|why| format!("; {failures} steps failed: {why}")).unwrap_or_default();
+        let name = &self.name;
+        Some(format!(
+            "{name}: planner {planner}, {steps} steps, {taken_up} plans taken up; the last: {last}{wrong}."
+        ))
+    }
+
     /// A figure of one application, found by its name, over the seeds.
     pub fn application(&self, name: &str, measure: impl Fn(&RunResult, usize) -> f64) -> Figure {
         let value = |run: &Run| {
@@ -149,6 +171,11 @@ impl Comparison {
         let first = self.base().and_then(|policy| policy.runs.first());
         let applications = first.map(|run| run.result.applications.as_slice()).unwrap_or_default();
         applications.iter().map(|application| application.name.as_str()).collect()
+    }
+
+    /// What planners did, a sentence for each policy that has one.
+    pub fn plans(&self) -> Vec<String> {
+        self.policies.iter().filter_map(PolicyRuns::plans).collect()
     }
 
     /// What came out, in a sentence.

@@ -1,6 +1,7 @@
 //! The claims of an experiment with their verdicts, as they are told in text and on pages.
 
 use super::{Comparison, PolicyRuns};
+use crate::policies::Names;
 use crate::{ClaimResult, Experiment, Judgement, Policies, Run, Verdict};
 use hearth_machine::Machine;
 
@@ -80,7 +81,7 @@ impl Findings<'_> {
             }
         }
         policies
-            .sort_by_key(|(name, _)| (*name != self.experiment.baseline, Policies::split(name).1.is_some()));
+            .sort_by_key(|(name, _)| (*name != self.experiment.baseline, Names::from(*name).pages.is_some()));
         policies
             .into_iter()
             .filter_map(|(name, runs)| PolicyRuns::new(name, &description(name), runs))

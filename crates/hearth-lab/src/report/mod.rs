@@ -44,6 +44,7 @@ pub fn compare_page(comparison: &Comparison) -> String {
             (growth::section(comparison))
             (timeline::section(comparison))
             (figures::table(comparison))
+            @for plans in comparison.plans() { p { (plans) } }
         },
         made: MADE,
     };

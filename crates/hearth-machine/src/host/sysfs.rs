@@ -1,12 +1,9 @@
 //! Files of sysfs and procfs: one value or list each.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use super::HostError;
-
-/// Linux numbers fewer CPUs and nodes than this; it bounds what a malformed range can cost.
-const MAX_ID: usize = 1 << 16;
+use crate::list::{MAX_ID, parse_list, show_list};
 
 /// The text of a file without surrounding space; nothing where it is missing or cannot be read,
 /// which is common: what is described differs with the machine.
@@ -49,37 +46,7 @@ pub(super) fn list(path: PathBuf) -> Result<Option<Vec<usize>>, HostError> {
     }
 }
 
-fn parse_list(text: &str) -> Option<Vec<usize>> {
-    let mut list = Vec::new();
-    for range in text.split(',').filter(|range| !range.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= MAX_ID {
-            return None;
-        }
-        list.extend(first..=last);
-    }
-    list.sort_unstable();
-    list.dedup();
-    Some(list)
-}
-
-/// Writes numbers in ascending order as the kernel does: `0-3,8`.
-fn show_list(list: &[usize]) -> String {
-    let mut text = String::new();
-    for run in list.chunk_by(|a, b| a + 1 == *b) {
-        let comma = if text.is_empty() { "" } else { "," };
-        // Writing to a string cannot fail.
-        let _ = match run {
-            [one] => write!(text, "{comma}{one}"),
-            [first, .., last] => write!(text, "{comma}{first}-{last}"),
-            [] => Ok(()),
-        };
-    }
-    text
-}
-
-/// The same with its noun: `CPU 3`, `CPUs 0-3,8`.
+/// A list of CPUs with its noun: `CPU 3`, `CPUs 0-3,8`.
 pub(super) fn show_cpus(list: &[usize]) -> String {
     let noun = if list.len() == 1 { "CPU" } else { "CPUs" };
     format!("{noun} {}", show_list(list))
@@ -93,28 +60,4 @@ pub(super) fn numbered(folder: &Path, prefix: &str) -> Vec<usize> {
         entries.filter_map(|entry| number(&entry.file_name().to_string_lossy())).collect();
     ids.sort_unstable();
     ids
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn lists_are_those_of_the_kernel() {
-        assert_eq!(parse_list("0-3,8"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(parse_list(""), Some(vec![]));
-        assert_eq!(parse_list("3-1"), None);
-        assert_eq!(parse_list("0-99999999999"), None);
-        assert_eq!(parse_list("a"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn a_shown_list_reads_back(ids in prop::collection::btree_set(0_usize..300, 0..40)) {
-            let ids: Vec<usize> = ids.into_iter().collect();
-            prop_assert_eq!(parse_list(&show_list(&ids)), Some(ids));
-        }
-    }
 }

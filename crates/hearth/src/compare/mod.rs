@@ -5,7 +5,7 @@ mod table;
 
 use crate::failure::{Failure, Outcome, complain_of};
 use crate::progress::Bar;
-use crate::{interrupt, output, values};
+use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
@@ -21,6 +21,7 @@ Examples:
   hearth compare --scale 0.1 --seeds 3 matrix+cholesky
   hearth compare --policies standard,mine.toml --report report.html pmake+matrix
   hearth compare -m dash-16 -p standard,both,both+dash engineering
+  hearth compare -m server-2s -p fair,fair+masks containers
   hearth compare --trace sort.trace --copies 8
   hearth list workloads";
 
@@ -33,10 +34,14 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", default_value = "sgi-4d340")]
     machine: String,
     /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
-    /// policy behind a + if pages shall move; the others are compared with the first
+    /// policy behind a + if pages shall move, and a planner behind a +; the others are compared with the
+    /// first
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(default_value = "standard,light,heavy,attached")]
     policies: Vec<String>,
+    /// What plans while programs run, under each policy that names no planner itself
+    #[arg(long, value_name = "NAME", default_value = names::NO_PLANNER, value_parser = names::planner_names())]
+    planner: String,
     /// Run each policy with the seeds 1 to N; figures are then medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,

@@ -6,6 +6,7 @@ use crate::names;
 use hearth_lab::report::{Comparison, PolicyRuns};
 use hearth_lab::{Job, JobError, Policies, Run, Workload};
 use hearth_machine::Machine;
+use hearth_policy::planners;
 use hearth_sim::Options;
 use hearth_trace::Trace;
 use std::sync::Arc;
@@ -27,8 +28,9 @@ impl Plan {
     /// Reads and checks everything that the arguments name.
     pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let machine = Arc::new(names::machine(&arguments.machine)?);
-        let policies = names::policies(&arguments.policies)?;
-        let workload = workload(arguments)?;
+        let planner = planners::NAMES.into_iter().find(|name| *name == arguments.planner);
+        let policies = names::policies(&arguments.policies, planner)?;
+        let workload = workload(arguments, &machine)?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();
         let scale = arguments.scale;
         let charts = arguments.report.is_some() || arguments.perfetto.is_some();
@@ -76,9 +78,9 @@ impl Plan {
     }
 }
 
-fn workload(arguments: &Arguments) -> Result<Workload, Failure> {
+fn workload(arguments: &Arguments, machine: &Machine) -> Result<Workload, Failure> {
     let Some(path) = &arguments.trace else {
-        names::check_mix(&arguments.workload)?;
+        names::check_mix(&arguments.workload, machine)?;
         return Ok(Workload::Mix(arguments.workload.clone()));
     };
     Trace::open(path).map_err(Failure::input)?;

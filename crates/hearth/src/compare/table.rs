@@ -13,6 +13,7 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
         text.push_str(&format!("\nEach application\n\n{}\n", applications(comparison)));
     }
     text.push_str(&format!("\n{}\n", comparison.sentence()));
+    comparison.plans().iter().for_each(|plans| text.push_str(&format!("{plans}\n")));
     if comparison.partial {
         text.push_str("This is partial: some runs were not finished.\n");
     }

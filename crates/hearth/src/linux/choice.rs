@@ -2,15 +2,13 @@
 
 use super::start::failure;
 use crate::failure::Failure;
-use crate::names;
+use crate::names::{self, NO_PLANNER, planner_names};
 use anyhow::anyhow;
 use clap::Args;
-use clap::builder::PossibleValuesParser;
 use hearth_host::cgroup;
 use hearth_host::service::Service;
 use hearth_linux::daemon::Work;
 use hearth_migration::FollowPages;
-use hearth_policy::planners;
 
 /// The page policy if none is named.
 const PAGES: &str = "linux";
@@ -20,13 +18,6 @@ const NO_PAGES: &str = "none";
 
 /// The planner if none is named.
 const PLANNER: &str = "masks";
-
-/// The word for no planner at all.
-const NO_PLANNER: &str = "none";
-
-fn planner_names() -> PossibleValuesParser {
-    [NO_PLANNER].into_iter().chain(planners::NAMES).collect::<Vec<_>>().into()
-}
 
 #[derive(Clone, Debug, Args)]
 pub struct Choice {

@@ -1,6 +1,7 @@
 //! Plans in words: what the planner did, and what holds for a task.
 
 use hearth_linux::{Planned, PlannerStatus};
+use hearth_machine::list::show_list;
 use std::time::Duration;
 
 /// What the planner did last, in a line.
@@ -29,7 +30,7 @@ fn state(planner: &PlannerStatus) -> String {
 }
 
 fn content(planner: &PlannerStatus) -> String {
-    let parts: Vec<String> = planner.parts.iter().map(|cpus| list(cpus)).collect();
+    let parts: Vec<String> = planner.parts.iter().map(|cpus| show_list(cpus)).collect();
     let parts = match parts.len() {
         0 => "the machine is undivided".to_owned(),
         count => format!("{count} parts, CPUs {}", parts.join(" | ")),
@@ -48,17 +49,6 @@ pub fn of_task(plan: &Planned) -> Option<String> {
         .then(|| format!("has {:.1} % of its slice", f64::from(plan.slice_permille) / 10.0));
     let said: Vec<String> = [home, part, slice].into_iter().flatten().collect();
     (!said.is_empty()).then(|| format!("by plan {} it {}", plan.sequence, said.join(", ")))
-}
-
-/// As the kernel writes lists of CPUs: `0-3,8`.
-fn list(cpus: &[usize]) -> String {
-    cpus.chunk_by(|a, b| a + 1 == *b)
-        .map(|run| match run {
-            [first, .., last] => format!("{first}-{last}"),
-            _ => run.iter().map(ToString::to_string).collect(),
-        })
-        .collect::<Vec<_>>()
-        .join(",")
 }
 
 /// A time, to a thousandth of itself or a microsecond.
