@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod planners;
+
 use hearth_machine::Machine;
 use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::memory::Memory;
 use hearth_sim::sync::{Lock, Semaphore};
 use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
+use planners::{Who, who};
 use proptest::prelude::*;
 
 /// What a random program does, step by step.
@@ -83,9 +86,13 @@ fn run_steps(cpu: &mut Cpu<'_>, steps: &[Step], shared: &Shared) {
     }
 }
 
-fn run(machine: &Machine, policy: &Policy, programs: &[Vec<Step>]) -> RunResult {
-    let options = Options { audit: true, ..Options::default() };
+fn run(machine: &Machine, policy: &Policy, programs: &[Vec<Step>], who: Who) -> RunResult {
+    let longest_idle_ns = if who.confines() { u64::MAX } else { 0 };
+    let options = Options { audit: true, longest_idle_ns, ..Options::default() };
     let mut simulation = Simulation::new(machine, policy, &options).unwrap();
+    if let Some(controller) = who.controller() {
+        simulation.plan_with(controller).unwrap();
+    }
     let memory: Memory = simulation.memory();
     let shared = Shared { lock: Lock::new(&memory), semaphore: Semaphore::new(1) };
     let mut application = Application::new("random");
@@ -106,9 +113,10 @@ proptest! {
         machine in machine(),
         policy in policy(),
         programs in prop::collection::vec(prop::collection::vec(step(), 1..20), 1..14),
+        who in who(),
     ) {
-        let result = run(&machine, &policy, &programs);
-        prop_assert_eq!(&run(&machine, &policy, &programs), &result, "the same seed gives the same result");
+        let result = run(&machine, &policy, &programs, who);
+        prop_assert_eq!(&run(&machine, &policy, &programs, who), &result, "the same seed gives the same result");
     }
 
     /// A task that always wants a CPU is behind none by more than its credits and a slice.

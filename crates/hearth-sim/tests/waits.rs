@@ -1,11 +1,15 @@
 //! No task waits for too long, none is lost and no CPU idles beside work, whatever changes: weights, masks,
-//! classes, CPUs; with ticks in step and out of step; under every policy that is shipped, and random ones.
+//! classes, CPUs; with ticks in step and out of step; under every policy that is shipped, and random ones;
+//! whoever plans.
 
 #![allow(clippy::unwrap_used)]
+
+mod planners;
 
 use hearth_machine::Machine;
 use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::{Application, Class, Cpu, Options, SimError, Simulation};
+use planners::{Who, who};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -122,9 +126,12 @@ fn take_step(cpu: &mut Cpu<'_>, step: &Step, tasks: usize) {
     }
 }
 
-fn run(policy: &Policy, programs: &[Program], options: &Options) -> Result<(), SimError> {
+fn run(policy: &Policy, programs: &[Program], who: Who, options: &Options) -> Result<(), SimError> {
     let machine = Machine::load("sgi-4d340").unwrap();
     let mut simulation = Simulation::new(&machine, policy, options).unwrap();
+    if let Some(controller) = who.controller() {
+        simulation.plan_with(controller)?;
+    }
     let tasks = programs.len();
     let mut application = Application::new("random");
     for Program { weight, cpus, steps, spins } in programs.iter().cloned() {
@@ -142,7 +149,7 @@ fn run(policy: &Policy, programs: &[Program], options: &Options) -> Result<(), S
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     /// The audit ends a run in which a task waits for too long, is lost or runs twice, or a CPU idles
     /// for long beside work that it may do.
@@ -151,18 +158,19 @@ proptest! {
         policy in policy(),
         programs in prop::collection::vec(program(), 2..24),
         ticks_in_step: bool,
+        who in who(),
         seed in 0..1000u64,
     ) {
         let options = Options {
             audit: true,
             longest_wait_ns: LONGEST_WAIT_NS,
-            longest_idle_ns: LONGEST_IDLE_NS,
+            longest_idle_ns: if who.confines() { u64::MAX } else { LONGEST_IDLE_NS },
             ticks_in_step,
             seed,
             window_cycles: CYCLES_A_MS,
             ..Options::default()
         };
-        if let Err(error) = run(&policy, &programs, &options) {
+        if let Err(error) = run(&policy, &programs, who, &options) {
             prop_assert!(false, "{} under {}", error, policy.name);
         }
     }
