@@ -6,11 +6,13 @@
 //! only bounds how finely references of different CPUs to shared lines and to the bus interleave.
 
 use crate::disks::Disks;
-use crate::kernel::{Audit, Entry, Flush, Kernel, State, pid_of};
+use crate::error::SimError;
+use crate::kernel::{Audit, Entry, Kernel, State, pid_of};
 use crate::measure::RunResult;
 use crate::memory::Memory;
+use crate::options::Options;
 use crate::program::{Application, Body, End, Request, Resume, TaskId};
-use hearth_hardware::{Hardware, Unsupported};
+use hearth_hardware::Hardware;
 use hearth_machine::Machine;
 use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Controller, Policy};
@@ -19,108 +21,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
-
-/// How a run is done, besides machine, policy and programs.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Decides page frames; programs have seeds of their own.
-    pub seed: u64,
-    /// How far a CPU may run ahead of the others, in cycles.
-    pub window_cycles: u64,
-    /// When caches are emptied.
-    pub flush: Flush,
-    /// Whether to keep what ran where.
-    pub timeline: bool,
-    /// Whether to check after every step that no task is lost or run twice and no CPU idles beside
-    /// work. Slow: for tests.
-    pub audit: bool,
-    /// How long a task may wait before the audit, if there is one, says so.
-    pub longest_wait_ns: u64,
-    /// How long a CPU may idle beside work before the audit says so. Where tasks have masks, a CPU that was
-    /// woken for one may find another, and who idles beside the first is found at a tick.
-    pub longest_idle_ns: u64,
-    /// Whether all CPUs tick at once; if not, when each does follows from the seed.
-    pub ticks_in_step: bool,
-    /// Whether the scheduler has a defect: no task leaves a queue. For tests.
-    pub stalls: bool,
-    /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
-    pub record_misses: bool,
-    /// Time between two samples of CPU time.
-    pub sample_ns: u64,
-    /// Give up after this much simulated time.
-    pub time_limit_ns: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            seed: 1,
-            window_cycles: 1000,
-            flush: Flush::Never,
-            timeline: false,
-            audit: false,
-            longest_wait_ns: u64::MAX,
-            longest_idle_ns: 0,
-            ticks_in_step: true,
-            stalls: false,
-            record_misses: false,
-            sample_ns: 200_000_000,
-            time_limit_ns: 3_600_000_000_000,
-        }
-    }
-}
-
-/// Why a run came to nothing.
-#[derive(Debug, Error)]
-pub enum SimError {
-    /// The machine cannot be simulated.
-    #[error(transparent)]
-    Machine(#[from] Unsupported),
-    /// Pages cannot move in this way.
-    #[error("page policy {policy}: {reason}")]
-    PagePolicy {
-        /// The policy's name.
-        policy: String,
-        /// What is in the way.
-        reason: String,
-    },
-    /// The scheduler object could not be loaded.
-    #[error("cannot load the scheduler: {0}")]
-    Load(#[from] std::io::Error),
-    /// The scheduler did what the kernel does not allow; the kernel's words.
-    #[error("the scheduler was thrown out at {at_ms} ms: {reason}")]
-    Scheduler {
-        /// The kernel's reason.
-        reason: String,
-        /// Simulated time.
-        at_ms: u64,
-    },
-    /// The audit found a defect of the scheduler.
-    #[error("at {at_ns} ns: {reason}")]
-    Audit {
-        /// What is wrong.
-        reason: String,
-        /// Simulated time.
-        at_ns: u64,
-    },
-    /// No task can ever run again.
-    #[error("all {tasks} remaining tasks wait for each other at {at_ms} ms: {names}")]
-    Deadlock {
-        /// How many.
-        tasks: usize,
-        /// Some of their names.
-        names: String,
-        /// Simulated time.
-        at_ms: u64,
-    },
-    /// The time limit was reached.
-    #[error("the programs did not end within {0} s of simulated time")]
-    TimeLimit(u64),
-    /// Stopped from outside.
-    #[error("interrupted")]
-    Interrupted,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {

@@ -6,14 +6,18 @@
 
 mod disks;
 mod engine;
+mod error;
 mod kernel;
 pub mod measure;
 pub mod memory;
+mod options;
 pub mod program;
 pub mod sync;
 
-pub use engine::{Options, SimError, Simulation};
+pub use engine::Simulation;
+pub use error::SimError;
 pub use hearth_native::CpuStats;
 pub use kernel::Flush;
 pub use measure::RunResult;
+pub use options::Options;
 pub use program::{Application, Class, Cpu};

@@ -1,7 +1,7 @@
 //! What no kernel may do, and what its watchdog finds.
 
 use super::{Kernel, State, Task};
-use crate::engine::Options;
+use crate::options::Options;
 use crate::program::TaskId;
 
 /// Looks after each step for what no kernel may do: lose a task, run it twice, let it wait for too long, or

@@ -18,9 +18,9 @@ pub(crate) use audit::Audit;
 pub(crate) use costs::{Costs, Entry};
 pub(crate) use task::{State, Task, pid_of};
 
-use crate::engine::Options;
 use crate::measure::RunResult;
 use crate::memory::Memory;
+use crate::options::Options;
 use crate::program::{Application, Body, End, TaskId};
 use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
