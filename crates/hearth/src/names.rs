@@ -79,7 +79,7 @@ pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<P
         let names = hearth_lab::Names::from(name.as_str());
         Ok(Policies {
             policy: policy(names.policy)?,
-            pages: names.pages.map(live_page_policy).transpose()?,
+            pages: names.pages.map(beside).transpose()?,
             planner: names.planner.or(planner),
         })
     };
@@ -93,6 +93,17 @@ pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<P
         }
     }
     Ok(policies)
+}
+
+/// The page policy behind a `+`. No planner has this name, but one could be meant.
+#[cfg(feature = "lab")]
+fn beside(name: &str) -> Result<PagePolicy, Failure> {
+    match located::nearest(name, &planners::NAMES) {
+        Some(planner) if !is_path(name) && !known(Kind::PagePolicies).contains(&name) => {
+            Err(Failure::Input(anyhow!("there is no planner called {name:?}; did you mean {planner}?")))
+        }
+        _ => live_page_policy(name),
+    }
 }
 
 /// A program or a staggered workload in a sentence; empty if there is none of this name.

@@ -128,19 +128,18 @@ impl PolicyRuns {
         let Planned { planner, steps, taken_up, parts, targets, failures, failure, .. } =
             self.runs.first()?.result.planned.as_ref()?;
         let lists: Vec<String> = parts.iter().map(|cpus| show_list(cpus)).collect();
-        let last = match (parts.len(), targets) {
-            (0, 0) => "undivided".to_owned(),
-            (0, targets) => format!("undivided, {targets} tasks and groups"),
-            (count, 0) => format!("{count} parts, CPUs {}", lists.join(" | ")),
-            (count, targets) => {
-                format!("{count} parts, CPUs {}; {targets} tasks and groups", lists.join(" | "))
-            }
+        let parts = match lists.len() {
+            0 => "the machine undivided".to_owned(),
+            count => format!("{count} parts, CPUs {}", lists.join(" | ")),
         };
-        let wrong =
-            failure.as_ref().map(|why| format!("; {failures} steps failed: {why}")).unwrap_or_default();
-        let name = &self.name;
+        let targets = (*targets > 0).then(|| format!("; tasks and groups: {targets}")).unwrap_or_default();
+        let wrong = failure
+            .as_ref()
+            .map(|why| format!("; steps that failed: {failures}, first: {why}"))
+            .unwrap_or_default();
         Some(format!(
-            "{name}: planner {planner}, {steps} steps, {taken_up} plans taken up; the last: {last}{wrong}."
+            "{}: planner {planner}; steps: {steps}; plans taken up: {taken_up}, the last: {parts}{targets}{wrong}.",
+            self.name
         ))
     }
 

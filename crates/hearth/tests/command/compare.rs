@@ -39,9 +39,45 @@ fn json_has_everything_that_was_measured() {
 
 #[test]
 fn the_same_seed_gives_the_same_bytes() {
-    let arguments = tiny(&["--json", "matrix+matrix"]);
-    let one_thread = [&arguments[..], &["--jobs", "1"]].concat();
-    assert_eq!(output(&arguments), output(&one_thread));
+    for arguments in [tiny(&["--json", "matrix+matrix"]), containers(&["--json"])] {
+        let one_thread = [&arguments[..], &["--jobs", "1"]].concat();
+        assert_eq!(output(&arguments), output(&one_thread));
+    }
+}
+
+/// A machine that the masks of a workload part, without a planner and with one.
+fn containers<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let named = ["compare", "--scale", "0.1", "--machine", "dash-16", "--policies", "fair,fair+masks"];
+    [&named[..], more, &["containers"]].concat()
+}
+
+#[test]
+fn what_the_planner_did_is_told_and_tasks_of_a_container_end_together() {
+    let text = output(&containers(&[]));
+    assert!(text.contains("fair+masks: planner masks; steps: "), "{text}");
+    assert!(text.contains("3 parts, CPUs 0-3 | 4-9 | 10-15"), "{text}");
+    let compared = json(&containers(&["--json"]));
+    let run = |policy: usize| &compared["policies"][policy]["runs"][0];
+    assert!(run(0).get("planned").is_none());
+    assert_eq!((&run(1)["planned"]["planner"], &run(1)["planned"]["failures"]), (&"masks".into(), &0.into()));
+    let ends_s = |policy: usize| {
+        let end = |job: usize| run(policy)["applications"][job]["execution_ns"].as_f64().unwrap() / 1e9;
+        let ends: Vec<f64> = (0..7).map(end).collect();
+        ends.iter().copied().fold(0.0, f64::max) - ends.iter().copied().fold(f64::MAX, f64::min)
+    };
+    assert!(ends_s(0) > 1.0 && ends_s(1) < 0.4, "{} s and {} s apart", ends_s(0), ends_s(1));
+}
+
+#[test]
+fn a_planner_is_that_of_all_policies_that_name_none() {
+    let compared = json(&tiny(&["--json", "--planner", "masks", "matrix"]));
+    let names: Vec<_> = compared["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["standard+masks", "light+masks"]);
 }
 
 #[test]

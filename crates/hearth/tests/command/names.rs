@@ -51,6 +51,7 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         (&["compare", "matirx"][..], "did you mean matrix?"),
         (&["compare", "matrix+choleski"], "did you mean cholesky?"),
         (&["compare", "--policies", "standard,hevy"], "did you mean heavy?"),
+        (&["compare", "--policies", "fair+maks"], "did you mean masks?"),
         (&["compare", "--machine", "sgi-4d34"], "did you mean sgi-4d340?"),
         (&["show", "policy", "lihgt"], "did you mean light?"),
         (&["show", "page-policy", "freze"], "did you mean freeze?"),
@@ -60,6 +61,12 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
         let complaint = complaint(arguments, 2);
         assert!(complaint.contains(hint) && complaint.lines().count() == 1, "{arguments:?}: {complaint}");
     }
+}
+
+#[test]
+fn a_program_that_has_no_cpu_on_the_machine_is_refused() {
+    let complaint = complaint(&["compare", "--machine", "sgi-4d340", "containers"], 2);
+    assert!(complaint.contains("spin#8 has none of the machine's 4 CPUs"), "{complaint}");
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn a_number_out_of_range_is_answered_with_the_range() {
         (&["compare", "--scale", "0"][..], "above 0 and up to 1"),
         (&["compare", "--scale", "nan"], "above 0 and up to 1"),
         (&["compare", "--seeds", "0"], "from 1 to 1000"),
+        (&["compare", "--planner", "mask"], "masks"),
         (&["compare", "--jobs", "0"], "from 1 to 1024"),
         (&["compare", "--copies", "2"], "--trace"),
         (&["lab", "--scale", "1.5"], "above 0 and up to 1"),
