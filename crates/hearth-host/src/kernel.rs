@@ -2,7 +2,8 @@
 
 use crate::Error;
 use memchr::memmem;
-use std::fs;
+use memmap2::MmapOptions;
+use std::fs::{self, File};
 use std::path::Path;
 
 const SCHED_EXT: &str = "/sys/kernel/sched_ext";
@@ -47,7 +48,14 @@ pub fn loaded_scheduler() -> Option<String> {
 
 /// Whether the kernel's types know a name.
 pub fn has(name: &str) -> bool {
-    fs::read(TYPES).is_ok_and(|types| memmem::find(&types, name.as_bytes()).is_some())
+    let finds = |types: &[u8]| memmem::find(types, name.as_bytes()).is_some();
+    let Ok(file) = File::open(TYPES) else { return false };
+    // SAFETY: the kernel never changes the file.
+    match unsafe { MmapOptions::new().map_copy_read_only(&file) } {
+        Ok(types) => finds(&types),
+        // Until 6.15 it could only be read, a page at a time.
+        Err(_) => fs::read(TYPES).is_ok_and(|types| finds(&types)),
+    }
 }
 
 /// Length of the timer's tick.
