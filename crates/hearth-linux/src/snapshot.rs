@@ -26,6 +26,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub struct Snapshots {
     link: Link,
     cpus: Vec<(usize, usize, usize)>,
+    online: Mask,
     buffer: Vec<u8>,
 }
 
@@ -54,7 +55,8 @@ impl Snapshots {
         // The link holds the program, and the program its maps.
         let link = skeleton.progs.snapshot.attach_iter_with_opts(libbpf_rs::IterOpts::None);
         let link = link.map_err(refused("attach the snapshot"))?;
-        Ok(Self { link, cpus: shape::places(host), buffer: Vec::new() })
+        let cpus = shape::places(host);
+        Ok(Self { link, online: online(&cpus), cpus, buffer: Vec::new() })
     }
 
     /// What all tasks do.
@@ -76,19 +78,30 @@ impl Snapshots {
             kept += read;
             let samples = self.buffer[..kept].chunks_exact(size_of::<Sample>());
             let rest = samples.remainder().len();
-            samples.for_each(|bytes| add(&mut snapshot, &mut masks, bytes));
+            samples.for_each(|bytes| add(&mut snapshot, &mut masks, &self.online, bytes));
             self.buffer.copy_within(kept - rest..kept, 0);
             kept = rest;
         }
     }
 }
 
-/// The masks that were met, with their indices in the snapshot: most tasks share a few.
-type Masks = HashMap<[u64; MASK_WORDS], usize>;
+/// CPUs, a bit each.
+type Mask = [u64; MASK_WORDS];
 
-fn add(snapshot: &mut Snapshot, masks: &mut Masks, bytes: &[u8]) {
+/// The masks that were met, with their indices in the snapshot: most tasks share a few.
+type Masks = HashMap<Mask, usize>;
+
+fn online(cpus: &[(usize, usize, usize)]) -> Mask {
+    let mut online = [0; MASK_WORDS];
+    cpus.iter().for_each(|&(cpu, ..)| online[cpu / 64] |= 1 << (cpu % 64));
+    online
+}
+
+fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, bytes: &[u8]) {
     let mut sample = Sample::zeroed();
     bytes_of_mut(&mut sample).copy_from_slice(bytes);
+    // A task that may run anywhere has a bit for each CPU that the kernel has room for.
+    sample.mask.iter_mut().zip(online).for_each(|(word, online)| *word &= online);
     let mask = *masks.entry(sample.mask).or_insert_with(|| snapshot.mask(sample.cpus().collect()));
     snapshot.add(Task {
         tid: sample.tid,
@@ -119,13 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_of_the_same_mask_share_it() {
-        let mut snapshot = Snapshot::new(0, [(0, 0, 0), (1, 0, 0)]);
+    fn tasks_of_the_same_mask_share_it_and_it_has_only_cpus_that_are_there() {
+        let cpus = [(0, 0, 0), (1, 0, 0)];
+        let mut snapshot = Snapshot::new(0, cpus);
         let mut masks = Masks::default();
         let mut sample = Sample { tid: 7, state: seam::RUNNING, cpu: 1, ..Sample::default() };
-        sample.mask[0] = 0b11;
-        for _ in 0..2 {
-            add(&mut snapshot, &mut masks, bytemuck::bytes_of(&sample));
+        for mask in [0b11, !0] {
+            sample.mask[0] = mask;
+            add(&mut snapshot, &mut masks, &online(&cpus), bytemuck::bytes_of(&sample));
         }
         assert_eq!((snapshot.masks.len(), snapshot.tasks.len()), (1, 2));
         assert_eq!(snapshot.masks[0], [0, 1].into());
