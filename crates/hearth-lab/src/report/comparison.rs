@@ -132,7 +132,7 @@ impl PolicyRuns {
             0 => "the machine undivided".to_owned(),
             count => format!("{count} parts, CPUs {}", lists.join(" | ")),
         };
-        let targets = (*targets > 0).then(|| format!("; tasks and groups: {targets}")).unwrap_or_default();
+        let targets = if *targets > 0 { format!("; tasks and groups: {targets}") } else { String::new() };
         let wrong = failure
             .as_ref()
             .map(|why| format!("; steps that failed: {failures}, first: {why}"))
