@@ -334,8 +334,9 @@ verified_alone int take_next_best(s32 cpu, s64 kept_rank)
 	return take_of_kinds(cpu, kinds & ~kind_of(best, cpu), kept_rank);
 }
 
-/* What ranks first here, unless the task that just ran ranks before it. */
-static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
+/* What ranks first here, unless the task that just ran ranks before it; anything, if that has no
+ * rank, for it may not go on. */
+static __always_inline bool take_best(s32 cpu, s64 kept_rank)
 {
 	struct candidate *best = &cpu_ctx(cpu)->best;
 
@@ -346,7 +347,7 @@ static __always_inline bool take_best(s32 cpu, bool may_keep, s64 kept_rank)
 		if (take_candidate(best, cpu) || take_next_best(cpu, kept_rank))
 			return true;
 	}
-	return !may_keep && take_anything(cpu);
+	return kept_rank == HEARTH_NO_RANK && take_anything(cpu);
 }
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
@@ -360,11 +361,11 @@ static __always_inline void look_again(s32 cpu)
 }
 
 /* Of the task that just ran. */
-static __always_inline s64 rank_of_running(struct task_struct *p)
+static __always_inline s64 rank_of_running(struct task_struct *p, s32 cpu)
 {
 	struct hearth_task *tc = task_ctx(p);
 
-	if (!tc)
+	if (!tc || is_misplaced(p, tc, cpu))
 		return HEARTH_NO_RANK;
 	usage_update(p, tc);
 	return rank(usage_of(tc), running_credit(tc));
@@ -374,7 +375,6 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 {
 	bool is_runnable = prev && prev->scx.flags & SCX_TASK_QUEUED;
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	bool may_keep = is_runnable && cc->expired;
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc;
 
@@ -391,9 +391,9 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		stats_of(cpu)->late++;
 		return;
 	}
-	if (may_keep)
-		kept_rank = rank_of_running(prev);
-	if (take_best(cpu, may_keep, kept_rank))
+	if (is_runnable && cc->expired)
+		kept_rank = rank_of_running(prev, cpu);
+	if (take_best(cpu, kept_rank))
 		return;
 	if (!is_runnable) {
 		stats_of(cpu)->idle++;
@@ -401,7 +401,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	tc = task_ctx(prev);
-	if (!tc)
+	/* Without a slice it comes to hearth_enqueue, and waits elsewhere. */
+	if (!tc || is_misplaced(prev, tc, cpu))
 		return;
 	stats_of(cpu)->kept++;
 	usage_update(prev, tc);
@@ -487,6 +488,9 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 		return;
 	usage_tick(p, tc);
 	cc->running_rank = rank(usage_of(tc), running_credit(tc));
+	plan_follow(p, tc);
+	if (is_misplaced(p, tc, cpu))
+		task_set_slice(p, 0);
 	if (!p->scx.slice)
 		cc->expired = true;
 	look_for_late(cpu);
@@ -633,7 +637,7 @@ struct sched_ext_ops hearth_ops = {
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
 	.exit = (void *)hearth_exit,
-	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_EXITING,
+	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = TIMEOUT_MS,
 	.name = "hearth",
 };

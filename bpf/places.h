@@ -19,7 +19,7 @@
  * another shape is published, those of the shape before are counted out there.
  *
  * A plan (struct hearth_plan) may say of a task, or of its group, a home, a part and a slice.
- * What it says is looked up when the task next comes to wait, and remembered. Nothing of it is
+ * What it says is looked up when the task next comes to wait, or at a tick, and remembered. Nothing of it is
  * trusted: indices are checked, and a mask goes before a plan.
  */
 #ifndef HEARTH_PLACES_H
@@ -241,6 +241,16 @@ static __always_inline s32 place_of(struct task_struct *p, struct hearth_task *t
 	if (tc->part >= 0 && part_of(shape, cpu) != (u32)tc->part)
 		cpu = cpu_of_part(p, tc->part, cpu);
 	return cpu;
+}
+
+/* Whether a plan keeps a task to another part than that of the CPU where it runs. */
+static __always_inline bool is_misplaced(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
+
+	if (tc->part < 0 || part_of(shape, cpu) == (u32)tc->part)
+		return false;
+	return !is_migration_disabled(p) && cpu_of_part(p, tc->part, cpu) != cpu;
 }
 
 /* As what a task is counted that waits for `cpu`; 0 if it is bound. */

@@ -58,6 +58,7 @@ enum {
 	SCX_KICK_IDLE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
+	SCX_OPS_ENQ_LAST = 1 << 1,
 	SCX_OPS_ENQ_EXITING = 1 << 2,
 };
 

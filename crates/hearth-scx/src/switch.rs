@@ -102,7 +102,8 @@ impl<H: Host> Kernel<H> {
                 return true;
             }
             if rq.local.borrow().is_empty() && !rq.dispatched.get() {
-                return task.is_some();
+                // With `SCX_OPS_ENQ_LAST` a task that was left without a slice is enqueued, not kept.
+                return false;
             }
         }
         false

@@ -107,6 +107,23 @@ fn a_plan_is_followed_until_its_time_is_over_and_no_wrong_one_is() {
 }
 
 #[test]
+fn a_task_that_never_waits_leaves_a_part_that_is_not_its_own_at_the_next_tick() {
+    let controller = planner(|_, plan, step| {
+        plan.parts = vec![vec![0, 1], vec![2, 3]];
+        plan.groups.insert(1, Target { part: Some(step as usize % 2), ..Target::default() });
+    });
+    let result = run(&fair(), vec![spinners("alone", 2, 1000)], Some(controller), &timeline());
+    let planned = result.planned.as_ref().unwrap();
+    assert!(planned.taken_up > 5);
+    // A step each 100 ms; a tick, at which the other CPU is told, which is idle.
+    for step in 1..8 {
+        let cpus = if step % 2 == 0 { [0, 1] } else { [2, 3] };
+        let (from_ms, until_ms) = (step * 100 + 11, (step + 1) * 100);
+        assert_eq!(ran_elsewhere_ns(&result, 0, &cpus, from_ms, until_ms), 0, "after step {step}");
+    }
+}
+
+#[test]
 fn a_plan_of_a_task_goes_before_that_of_its_group() {
     let controller = planner(|_, plan, _| {
         plan.parts = vec![vec![0, 1], vec![2, 3]];
