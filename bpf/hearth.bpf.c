@@ -378,8 +378,11 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc;
 
-	if (stalls)
+	if (stalls) {
+		if (is_runnable)
+			task_set_slice(prev, sums.slice);
 		return;
+	}
 	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
 		return;
 	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch) {

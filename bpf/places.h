@@ -19,8 +19,8 @@
  * another shape is published, those of the shape before are counted out there.
  *
  * A plan (struct hearth_plan) may say of a task, or of its group, a home, a part and a slice.
- * What it says is looked up when the task next comes to wait, or at a tick, and remembered. Nothing of it is
- * trusted: indices are checked, and a mask goes before a plan.
+ * What it says is looked up when the task next comes to wait, or at a tick, and remembered.
+ * Nothing of it is trusted: indices are checked, and a mask goes before a plan.
  */
 #ifndef HEARTH_PLACES_H
 #define HEARTH_PLACES_H
