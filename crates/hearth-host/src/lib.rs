@@ -11,6 +11,7 @@ pub mod hogs;
 pub mod journal;
 pub mod kernel;
 mod outcome;
+pub mod planner;
 pub mod service;
 pub mod task;
 pub mod threads;

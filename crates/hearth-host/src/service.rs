@@ -117,6 +117,18 @@ impl Metric {
         Self { unit: Some(Unit::Ratios), ..Self::real(name, help, false, ratio) }
     }
 
+    /// Joins metrics of one name, which several have told, into one family, as the exposition format has it.
+    pub fn families(metrics: Vec<Metric>) -> Vec<Metric> {
+        let mut families: Vec<Metric> = Vec::new();
+        for metric in metrics {
+            match families.iter_mut().find(|family| family.name == metric.name) {
+                Some(family) => family.values.extend(metric.values),
+                None => families.push(metric),
+            }
+        }
+        families
+    }
+
     fn real(name: &'static str, help: &'static str, is_counter: bool, value: f64) -> Self {
         Self { name, help, is_counter, unit: None, values: vec![(Labels::new(), Number::Real(value))] }
     }

@@ -6,6 +6,7 @@
 use crate::board::{Board, board};
 use crate::snapshot::now_ns;
 use crate::{Error, Scheduler, Snapshots};
+use hearth_host::planner::Account;
 use hearth_machine::host::HostTopology;
 use hearth_policy::{Controller, Plan, Planner, Snapshot};
 use hearth_seam::Outcome;
@@ -32,11 +33,10 @@ const STEPS_TO_STALL: u32 = 10;
 pub struct PlannerStatus {
     /// The planner's name.
     pub name: String,
-    /// Steps that led to a plan.
-    pub steps: u64,
-    /// Seconds since the last of these ended.
-    pub age_s: Option<f64>,
-    /// What it took: the snapshot, the plan and its publication, in seconds.
+    /// Its steps.
+    #[serde(flatten)]
+    pub account: Account,
+    /// What the last one took: the snapshot, the plan and its publication, in seconds.
     pub took_s: f64,
     /// Of this, the snapshot.
     pub snapshot_s: f64,
@@ -172,7 +172,8 @@ impl Planning {
         let told = lock(&self.told);
         let age = told.ended.map(|ended| ended.elapsed());
         let holds = told.status.holds && age.is_some_and(|age| age < told.holds_for);
-        PlannerStatus { age_s: age.map(|age| age.as_secs_f64()), holds, ..told.status.clone() }
+        let account = Account { age_s: age.map(|age| age.as_secs_f64()), ..told.status.account.clone() };
+        PlannerStatus { account, holds, ..told.status.clone() }
     }
 }
 
@@ -201,14 +202,18 @@ fn steps<T>(
 ) -> Option<T> {
     loop {
         let (begin, cpu_begin) = (Instant::now(), cpu_time());
-        if let Err(failure) = step(controller, road, told) {
+        let result = step(controller, road, told);
+        let taken = cpu_time().saturating_sub(cpu_begin);
+        lock(told).status.account.cpu_s += taken.as_secs_f64();
+        if let Err(failure) = result {
             let mut told = lock(told);
+            told.status.account.refused += 1;
             (told.status.failure, told.status.holds) = (Some(failure.why), false);
             if failure.is_final {
                 return None;
             }
         }
-        let interval = interval(cpu_time().saturating_sub(cpu_begin));
+        let interval = interval(taken);
         match ended.recv_timeout(interval.saturating_sub(begin.elapsed())) {
             Ok(next) => return Some(next),
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -256,7 +261,8 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
     let (outcome, sequence) = road.publish(&plan, until_ns);
     let mut told = lock(told);
     let status = &mut told.status;
-    status.steps += 1;
+    status.account.steps += 1;
+    status.account.published += u64::from(outcome == Outcome::Published);
     status.took_s = begin.elapsed().as_secs_f64();
     (status.snapshot_s, status.tasks, status.sequence) = (snapshot_s, snapshot.tasks.len(), sequence);
     (status.holds, status.failure) = (true, None);
@@ -333,23 +339,25 @@ mod tests {
     #[test]
     fn every_step_is_told() {
         let (status, published) = told_after(&[Does::Plans, Does::Plans]);
-        assert_eq!((status.steps, status.sequence, published), (2, 2, 2));
+        let Account { steps, refused, .. } = status.account;
+        assert_eq!((steps, status.account.published, refused, status.sequence, published), (2, 2, 0, 2, 2));
         assert!(status.holds && status.failure.is_none());
     }
 
     #[test]
     fn a_wrong_plan_is_never_published_and_the_next_step_may_plan_again() {
         let (status, published) = told_after(&[Does::Plans, Does::Errs]);
-        assert_eq!((status.steps, published, status.holds), (1, 1, false));
+        assert_eq!((status.account.steps, published, status.holds), (1, 1, false));
+        assert_eq!((status.account.published, status.account.refused), (1, 1));
         assert!(status.failure.unwrap().contains("CPU 99"));
         let (status, published) = told_after(&[Does::Errs, Does::Plans]);
-        assert_eq!((status.steps, published, status.failure), (1, 1, None));
+        assert_eq!((status.account.steps, published, status.failure), (1, 1, None));
     }
 
     #[test]
     fn a_planner_that_panics_plans_no_more() {
         let (status, published) = told_after(&[Does::Plans, Does::Panics, Does::Plans]);
-        assert_eq!((status.steps, published, status.holds), (1, 1, false));
+        assert_eq!((status.account.steps, published, status.holds), (1, 1, false));
         assert!(status.failure.unwrap().contains("no more plans"));
     }
 }

@@ -1,106 +1,103 @@
 //! From samples to moves: what a round of the worker does for the processes that it samples.
 
+use super::NodeId;
+use super::followed::Followed;
 use super::mover::{self, Done, Reason, Task};
 use super::sampler::Seen;
 use super::units::{HUGE_BYTES, PAGE_BYTES, Pagemap, Unit};
-use super::worker::Worker;
-use hearth_policy::pages::{Move, Sample};
-use std::collections::HashMap;
+use super::worker::{Worker, cpu_time};
+use hearth_policy::snapshot::{Moved, Page, Process};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
 
 /// Pages of a process that are looked at in a round.
 const MOST_UNITS: usize = 16 << 10;
 
 impl Worker {
-    /// Has the planner decide by new samples of all that are sampled.
-    pub(super) fn sample(&mut self) {
-        // What was decided comes first.
-        if !self.mover.is_idle() {
+    /// Has the planner decide by new samples of all that are sampled, and takes up what it decides.
+    pub(super) fn plan(&mut self) {
+        let cpu = cpu_time();
+        // What was decided comes first: samples wait until it is done.
+        let sampled = if self.mover.is_idle() { self.sample() } else { HashMap::new() };
+        if self.is_over() {
             return;
         }
+        let mut pages = sampled;
+        let watched: Vec<i32> = pages.keys().copied().collect();
+        let process = |(&pid, one): (&i32, &Followed)| (pid, process(one, pages.remove(&pid)));
+        let processes: BTreeMap<i32, Process> = self.followed.iter().map(process).collect();
+        self.planning.step(self.now_ns(), self.nodes.numbers(), PAGE_BYTES, processes);
+        self.take_up(&watched);
+        self.planning.account.cpu_s += cpu_time().saturating_sub(cpu).as_secs_f64();
+    }
+
+    /// The pages that were used of each process that is sampled.
+    fn sample(&mut self) -> HashMap<i32, Vec<Page>> {
+        let mut used = HashMap::new();
         let sampled: Vec<i32> =
             self.followed.iter().filter(|(_, one)| one.sampled.is_some()).map(|(pid, _)| *pid).collect();
-        let mut samples = Vec::new();
         for pid in sampled {
             if self.is_over() {
-                return;
+                break;
             }
-            let Some(sampler) = &mut self.sampler else { return };
+            let Some(sampler) = self.sampler.as_mut() else { break };
             match sampler.read(pid) {
-                Ok(seen) => self.gather(pid, &seen, &mut samples),
+                Ok(seen) => used.extend(self.gather(pid, &seen).map(|pages| (pid, pages))),
                 Err(lost) => self.lose(pid, lost),
             }
         }
-        let mut moves = Vec::new();
-        self.planner.step(self.now_ns(), &samples, &mut moves);
-        self.queue(&moves);
+        used
     }
 
-    /// Samples of one process.
-    fn gather(&mut self, pid: i32, seen: &[Seen], samples: &mut Vec<Sample>) {
-        self.make_room(pid);
-        let Some(one) = self.followed.get_mut(&pid) else { return };
-        let Some((areas, since)) = one.sampled.as_mut() else { return };
-        let elapsed = since.elapsed();
+    /// The pages that were used of one process; nothing if it is gone.
+    fn gather(&mut self, pid: i32, seen: &[Seen]) -> Option<Vec<Page>> {
+        let one = self.followed.get_mut(&pid)?;
+        let (areas, since) = one.sampled.as_mut()?;
+        let elapsed_s = since.elapsed().as_secs_f64();
         *since = Instant::now();
         if one.ran.is_empty() {
-            return;
+            return Some(Vec::new());
         }
         let units = find(pid, areas, seen, &mut one.cursor);
         let addresses: Vec<u64> = units.iter().map(|(unit, _)| unit.address).collect();
-        let homes = match mover::query(pid, &addresses) {
-            Ok(homes) => homes,
+        match mover::query(pid, &addresses) {
+            Ok(homes) => {
+                let pages = units.into_iter().zip(homes).filter_map(|((unit, per_second), home)| {
+                    let accesses = f64::from(per_second) * elapsed_s;
+                    Some(page(unit, home.ok()?, accesses))
+                });
+                Some(pages.collect())
+            }
             Err(error) => {
                 let reason = Reason::of_call(error);
                 self.tally.fail(reason, addresses.len() as u64);
                 one.report.tally.fail(reason, addresses.len() as u64);
                 if reason == Reason::ProcessGone {
                     self.forget(pid);
+                    return None;
                 }
-                return;
+                Some(Vec::new())
             }
-        };
-        let ran: Vec<(u8, f64)> =
-            one.ran.iter().filter_map(|(node, part)| Some((self.nodes.index(*node)?, *part))).collect();
-        for ((unit, per_second), home) in units.into_iter().zip(homes) {
-            let Some(home) = home.ok().and_then(|home| self.nodes.index(home)) else { continue };
-            let Some((page, is_new)) = self.numbers.number(pid, unit) else { break };
-            if (is_new || self.planner.home(page) != Some(home)) && self.planner.set_home(page, home).is_ok()
-            {
-                self.planner.set_order(page, unit.order());
-            }
-            // Nobody sees which part of a huge page is used: it counts as if all were.
-            let accesses = f64::from(per_second) * elapsed.as_secs_f64() * (unit.bytes / PAGE_BYTES) as f64;
-            let sample =
-                |&(node, part): &(u8, f64)| Sample { page, node, accesses: (accesses * part) as u32 };
-            // Uses from the page's own node come last: nobody knows the order, and they speak for staying.
-            samples.extend(ran.iter().filter(|(node, _)| *node != home).map(sample));
-            samples.extend(ran.iter().filter(|(node, _)| *node == home).map(sample));
         }
     }
 
-    /// Sees to it that there are numbers for new pages: gives up those of pages that are free to move.
-    fn make_room(&mut self, pid: i32) {
-        if self.numbers.room() < MOST_UNITS {
-            let now_ns = self.now_ns();
-            let mut free = Vec::new();
-            self.numbers.forget(pid, |page| self.planner.is_frozen(now_ns, page), |page| free.push(page));
-            free.into_iter().for_each(|page| self.planner.forget(page));
-        }
-    }
-
-    fn queue(&mut self, moves: &[Move]) {
+    /// Has the mover do what the plan says. `watched` are those of whom samples were taken.
+    fn take_up(&mut self, watched: &[i32]) {
+        self.mover.limit(self.planning.plan.bytes_per_second);
         let mut asked: HashMap<i32, usize> = HashMap::new();
-        for &Move { page, to, .. } in moves {
-            let node = self.nodes.with_memory().get(usize::from(to)).copied();
-            if let (Some((pid, unit)), Some(to)) = (self.numbers.page(page), node) {
-                *asked.entry(pid).or_default() += 1;
-                self.mover.add(Task { pid, unit, page, to });
-            }
+        for found in &self.planning.plan.moves {
+            // A plan that was checked names pages of its snapshot.
+            let Some(page) = self.planning.page(found) else { continue };
+            let unit = Unit { address: page.address, bytes: PAGE_BYTES << page.order };
+            let to = NodeId(u32::try_from(found.to).unwrap_or(u32::MAX));
+            *asked.entry(found.process).or_default() += 1;
+            self.mover.add(Task { pid: found.process, unit, to });
         }
         let now = Instant::now();
-        for (pid, one) in self.followed.iter_mut().filter(|(_, one)| one.sampled.is_some()) {
-            one.sampled_for(asked.get(pid).copied().unwrap_or(0), now);
+        for pid in watched {
+            if let Some(one) = self.followed.get_mut(pid).filter(|one| one.sampled.is_some()) {
+                one.sampled_for(asked.get(pid).copied().unwrap_or(0), now);
+            }
         }
     }
 
@@ -111,10 +108,10 @@ impl Worker {
             if done.is_empty() {
                 break;
             }
-            let now_ns = self.now_ns();
+            let at_ns = self.now_ns();
             let is_gone = done.iter().any(|(_, end)| *end == Err(Reason::ProcessGone));
             let pid = done[0].0.pid;
-            done.into_iter().for_each(|done| self.account(now_ns, done));
+            done.into_iter().for_each(|done| self.account(at_ns, done));
             if is_gone {
                 self.forget(pid);
             } else if let Some(one) = self.followed.get_mut(&pid) {
@@ -123,7 +120,7 @@ impl Worker {
         }
     }
 
-    fn account(&mut self, now_ns: u64, (Task { pid, unit, page, to }, end): Done) {
+    fn account(&mut self, at_ns: u64, (Task { pid, unit, to }, end): Done) {
         let pages = unit.bytes / PAGE_BYTES;
         let mut tallies = vec![&mut self.tally];
         if let Some(one) = self.followed.get_mut(&pid) {
@@ -137,19 +134,30 @@ impl Worker {
             Err(reason) => Err(reason),
         };
         match end {
-            Ok(node) => {
-                tallies.iter_mut().for_each(|tally| tally.add(pages, unit.bytes));
-                if let Some(node) = self.nodes.index(node) {
-                    // The planner knows the node: it asked for it.
-                    let _ = self.planner.moved(now_ns, page, node);
-                }
-            }
-            Err(reason) => {
-                tallies.iter_mut().for_each(|tally| tally.fail(reason, pages));
-                self.planner.refused(now_ns, page, reason.refusal());
-            }
+            Ok(_) => tallies.iter_mut().for_each(|tally| tally.add(pages, unit.bytes)),
+            Err(reason) => tallies.iter_mut().for_each(|tally| tally.fail(reason, pages)),
         }
+        let end = end.map(|node| node.0 as usize).map_err(Reason::refusal);
+        self.planning.ended(Moved { process: pid, address: unit.address, at_ns, end });
     }
+}
+
+/// What the planner is told of a process.
+fn process(one: &Followed, pages: Option<Vec<Page>>) -> Process {
+    let permille = |(node, part): (&NodeId, &f64)| (node.0 as usize, (part * 1000.0).round() as u32);
+    Process {
+        began: one.start,
+        // Only with samples does it matter where they came from.
+        ran_permille: pages.iter().flat_map(|_| one.ran.iter().map(permille)).collect(),
+        is_watched: one.sampled.is_some(),
+        pages: pages.unwrap_or_default(),
+    }
+}
+
+/// What the planner is told of a page. Nobody sees which part of a huge page is used: it counts as if all were.
+fn page(unit: Unit, home: NodeId, accesses: f64) -> Page {
+    let accesses = accesses * (unit.bytes / PAGE_BYTES) as f64;
+    Page { address: unit.address, home: home.0 as usize, accesses: accesses as u32, order: unit.order() }
 }
 
 /// Pages of the areas that were seen in use, from the cursor on and from the beginning again, with how
@@ -211,6 +219,17 @@ mod tests {
         assert_eq!(stretches(&[(MIB, 5 * MIB), (20 * MIB, 40 * MIB)], &used), [(20 * MIB, 22 * MIB)]);
         let last = u64::MAX - 4095;
         assert_eq!(stretches(&[(last, u64::MAX)], &[seen(0, u64::MAX)]), [(last, u64::MAX)]);
+    }
+
+    #[test]
+    fn a_huge_page_counts_as_used_in_all_its_parts() {
+        let huge = Unit { address: HUGE_BYTES, bytes: HUGE_BYTES };
+        assert_eq!(
+            page(huge, NodeId(3), 2.5),
+            Page { address: HUGE_BYTES, home: 3, accesses: 1280, order: 9 }
+        );
+        let small = Unit { address: 0, bytes: PAGE_BYTES };
+        assert_eq!(page(small, NodeId(0), 2.5).accesses, 2);
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //! ```text
 //!  running: where does it run? --> areas: where is its memory? --> sampler: what of that is used?
 //!                                                                      |
-//!  mover: move_pages(2) <-- the planner of hearth-policy decides <-----+
+//!  mover: move_pages(2) <-- plan <-- Controller of hearth-policy <-- snapshot
 //! ```
 //!
 //! All of it is one thread of low priority in the daemon, in rounds of a second or longer. While
-//! nothing lies elsewhere, nothing is sampled.
+//! nothing lies elsewhere, nothing is sampled. The thread has a controller of its own, which knows nothing of
+//! the scheduler's: neither waits for the other, and pages follow where Hearth does not schedule, too.
 
 mod areas;
 mod decide;
@@ -16,7 +17,7 @@ mod error;
 mod followed;
 mod mover;
 mod nodes;
-mod numbers;
+mod planning;
 mod report;
 mod running;
 mod sampler;

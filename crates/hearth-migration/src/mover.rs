@@ -235,8 +235,6 @@ pub struct Task {
     pub pid: i32,
     /// Which.
     pub unit: Unit,
-    /// The planner's number of it.
-    pub page: u32,
     /// Where to.
     pub to: NodeId,
 }
@@ -269,9 +267,16 @@ impl Mover {
         self.queue.is_empty()
     }
 
-    /// Forgets what was to move of a process.
-    pub fn forget(&mut self, pid: i32) {
-        self.queue.retain(|task| task.pid != pid);
+    /// Forgets what was to move of a process, and gives it back.
+    pub fn forget(&mut self, pid: i32) -> Vec<Task> {
+        let (forgotten, kept): (Vec<Task>, _) = self.queue.drain(..).partition(|task| task.pid == pid);
+        self.queue = kept.into();
+        forgotten
+    }
+
+    /// What may be moved in any second from now on; nothing if there is no limit.
+    pub fn limit(&mut self, bytes: Option<u64>) {
+        self.window.limits.bytes = bytes;
     }
 
     /// Moves the next batch, as far as the quota has room for now; nothing if it has none.

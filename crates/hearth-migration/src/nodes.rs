@@ -77,9 +77,11 @@ impl Nodes {
         &self.with_memory
     }
 
-    /// A node's place among those with memory: its number for the planner.
-    pub fn index(&self, node: NodeId) -> Option<u8> {
-        self.with_memory.iter().position(|other| *other == node).and_then(|index| u8::try_from(index).ok())
+    /// The same as numbers, ascending.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        let mut numbers: Vec<usize> = self.with_memory.iter().map(|node| node.0 as usize).collect();
+        numbers.sort_unstable();
+        numbers
     }
 
     /// The node with memory that is nearest to a CPU.
@@ -191,7 +193,7 @@ mod tests {
         put("node/node1/meminfo", "Node 1 MemTotal: 0 kB\n");
         assert!(nodes.are_stale(folder.path()));
         let nodes = Nodes::read(folder.path()).unwrap();
-        assert!(!nodes.differ() && nodes.index(NodeId(1)).is_none());
+        assert!(!nodes.differ() && nodes.numbers() == [0]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::mover::Reason;
 use super::sampler::Backend;
 use super::{NodeId, Stays};
+use hearth_host::planner::Account;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -119,6 +120,9 @@ pub struct PagesStatus {
     pub stayed_quota: u64,
     /// The local share of all processes, by their size.
     pub local_share: Option<f64>,
+    /// The planner's steps.
+    #[serde(default)]
+    pub planner: Account,
 }
 
 #[cfg(test)]
@@ -141,6 +145,7 @@ impl PagesStatus {
             stayed_cost: 0,
             stayed_quota: 0,
             local_share: None,
+            planner: Account::default(),
         }
     }
 }

@@ -6,6 +6,7 @@ use hearth_host::Error;
 use hearth_host::journal::Change;
 use hearth_host::service::{Metric, Running, Service, Setting};
 use hearth_policy::pages::PagePolicy;
+use hearth_policy::{Controller, planners};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -47,7 +48,8 @@ impl Service for FollowPages {
             only: setting.only.clone(),
             of_children: self.of_children,
         };
-        Ok(Some(Box::new(Follower::start(options, Arc::clone(&setting.journal))?)))
+        let controller = Controller::new(vec![Box::new(planners::Pages::new(&self.policy))]);
+        Ok(Some(Box::new(Follower::start(options, controller, Arc::clone(&setting.journal))?)))
     }
 }
 
@@ -111,6 +113,7 @@ fn metrics(pages: &PagesStatus) -> Vec<Metric> {
         Metric::gauge("pages_processes", "Processes that ran of late", pages.processes),
         Metric::gauge("pages_sampled_processes", "Processes whose accesses are sampled", pages.sampled),
     ];
+    metrics.extend(pages.planner.metrics(NAME));
     metrics.extend(pages.local_share.map(|share| {
         let help = "Of the memory that may be moved, the part on the node where its process runs";
         Metric::ratio("pages_local", help, share)
@@ -129,6 +132,7 @@ mod tests {
         pages.tally.moved_pages = 3;
         pages.tally.failed_pages.insert(Reason::NoMemory, 4);
         (pages.stayed_quota, pages.frozen_pages, pages.local_share) = (5, 6, Some(0.5));
+        pages.planner.steps = 8;
         let metrics = metrics(&pages);
         let value = |name: &str, of: Option<&str>| {
             let metric = metrics.iter().find(|metric| metric.name == name).unwrap();
@@ -143,6 +147,7 @@ mod tests {
             ("pages_frozen", None, Number::Whole(6)),
             ("pages_local", None, Number::Real(0.5)),
             ("pages_moving", None, Number::Real(0.0)),
+            ("planner_steps", Some("pages"), Number::Whole(8)),
         ] {
             assert_eq!(value(name, of), expected, "{name} {of:?}");
         }

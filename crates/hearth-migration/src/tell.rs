@@ -2,7 +2,6 @@
 
 use super::report::PagesStatus;
 use super::sampler::{self, Backend};
-use super::units::{PAGE_BYTES, Unit};
 use super::worker::{Book, Worker, cpu_time, lock};
 use hearth_policy::pages::Quota;
 use std::path::Path;
@@ -10,21 +9,15 @@ use std::sync::Mutex;
 
 impl Worker {
     pub(super) fn publish(&mut self, book: &Mutex<Book>) {
-        let now_ns = self.now_ns();
         for (pid, one) in &mut self.followed {
-            let frozen = |(number, unit): (u32, Unit)| {
-                if self.planner.is_frozen(now_ns, number) { unit.bytes / PAGE_BYTES } else { 0 }
-            };
-            let frozen_pages: u64 = self.numbers.of(*pid).map(frozen).sum();
+            let frozen_pages = self.planning.plan.frozen.get(pid).copied().unwrap_or(0);
             one.changed |= frozen_pages != one.report.frozen_pages;
             one.report.frozen_pages = frozen_pages;
-            if frozen_pages == 0 && one.sampled.is_none() && self.mover.is_idle() {
-                self.numbers.forget(*pid, |_| false, |number| self.planner.forget(number));
-            }
         }
         let status = self.status();
         let mut book = lock(book);
         book.last_local_share = status.local_share.or(book.last_local_share);
+        book.planned = self.planning.planned;
         book.status = status;
         book.processes.retain(|pid, _| self.followed.contains_key(pid));
         for (pid, one) in self.followed.iter_mut().filter(|(_, one)| one.changed) {
@@ -34,11 +27,12 @@ impl Worker {
     }
 
     pub(super) fn status(&self) -> PagesStatus {
-        let counters = self.planner.counters();
+        let stayed = self.planning.stayed;
+        let failure = self.planning.failure.clone();
         PagesStatus {
             policy: self.options.policy.name.clone(),
             backend: self.sampler.as_ref().map_or(Backend::None, |sampler| sampler.backend()),
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(failure).collect(),
             nodes: self.nodes.with_memory().to_vec(),
             tally: self.tally.clone(),
             moving_s: self.mover.took.as_secs_f64(),
@@ -46,11 +40,12 @@ impl Worker {
             processes: self.followed.len() as u64,
             sampled: self.followed.values().filter(|one| one.sampled.is_some()).count() as u64,
             frozen_pages: self.followed.values().map(|one| one.report.frozen_pages).sum(),
-            freezes: counters.freezes,
-            stayed_frozen: counters.refused_frozen,
-            stayed_cost: counters.refused_cost,
-            stayed_quota: counters.refused_quota,
+            freezes: stayed.freezes,
+            stayed_frozen: stayed.frozen,
+            stayed_cost: stayed.cost,
+            stayed_quota: stayed.quota,
             local_share: self.local_share(),
+            planner: self.planning.account.clone(),
         }
     }
 

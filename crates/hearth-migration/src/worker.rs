@@ -3,23 +3,26 @@
 use super::followed::Followed;
 use super::mover::{Limits, Mover};
 use super::nodes::Nodes;
-use super::numbers::Numbers;
+use super::planning::Planning;
 use super::report::{PagesStatus, ProcessPages, Tally};
 use super::running::Processes;
 use super::sampler::{self, Backend, Lost, Sampler};
 use super::units::PAGE_BYTES;
 use super::{MigrationError, Options};
 use hearth_host::journal::Journal;
+use hearth_host::planner::Account;
 use hearth_host::{Error, cgroup};
-use hearth_policy::pages::{Planner, Quota};
-use std::collections::{HashMap, HashSet};
+use hearth_policy::Controller;
+use hearth_policy::pages::{MAX_NODES, PlannerError, Refusal};
+use hearth_policy::snapshot::Moved;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The time between two rounds, and the longest.
+/// The time between two rounds, if the planner asks for no longer one; and the longest.
 const ROUND: Duration = Duration::from_secs(1);
 const ROUND_LAST: Duration = Duration::from_secs(30);
 const ROUND_LAST_BUSY: Duration = Duration::from_secs(4);
@@ -42,6 +45,8 @@ pub(super) struct Book {
     pub(super) status: PagesStatus,
     /// The local share when something was known of any process.
     pub(super) last_local_share: Option<f64>,
+    /// When the planner last planned.
+    pub(super) planned: Option<Instant>,
     pub(super) processes: HashMap<i32, ProcessPages>,
 }
 
@@ -54,14 +59,22 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins to follow. What is changed on the host goes to the journal.
-    pub fn start(options: Options, journal: Arc<Mutex<Journal>>) -> Result<Self, Error> {
+    /// Begins to follow, by the plans of this controller. What is changed on the host goes to the journal.
+    ///
+    /// # Errors
+    /// What this machine cannot do, or what the system refuses.
+    pub fn start(
+        options: Options,
+        controller: Controller,
+        journal: Arc<Mutex<Journal>>,
+    ) -> Result<Self, Error> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut worker = Worker::new(options, journal, Arc::clone(&stop))?;
+        let mut worker = Worker::new(options, controller, journal, Arc::clone(&stop))?;
         worker.take_notes();
         // This thread is not the one whose time is told.
         let status = PagesStatus { cpu_s: 0.0, ..worker.status() };
-        let book = Arc::new(Mutex::new(Book { status, last_local_share: None, processes: HashMap::new() }));
+        let book = Book { status, last_local_share: None, planned: None, processes: HashMap::new() };
+        let book = Arc::new(Mutex::new(book));
         let told = Arc::clone(&book);
         let run = move || {
             // Where this is refused, the thread has the priority of the daemon.
@@ -74,7 +87,9 @@ impl Follower {
 
     /// What it does, in all.
     pub fn status(&self) -> PagesStatus {
-        lock(&self.book).status.clone()
+        let book = lock(&self.book);
+        let age_s = book.planned.map(|planned| planned.elapsed().as_secs_f64());
+        PagesStatus { planner: Account { age_s, ..book.status.planner.clone() }, ..book.status.clone() }
     }
 
     /// Ends it. What it did, in all; the local share is that of the last processes that were there.
@@ -121,8 +136,7 @@ pub(super) struct Worker {
     pub(super) lost: Vec<(Backend, String)>,
     /// What is to be known of the backend, the policy and the nodes.
     pub(super) notes: Vec<String>,
-    pub(super) planner: Planner,
-    pub(super) numbers: Numbers,
+    pub(super) planning: Planning,
     /// Seconds of CPU time that looks may take now, and since when; what they took in this round.
     look_credit: f64,
     look_since: Instant,
@@ -132,19 +146,25 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    fn new(options: Options, journal: Arc<Mutex<Journal>>, stop: Arc<AtomicBool>) -> Result<Self, Error> {
+    fn new(
+        options: Options,
+        controller: Controller,
+        journal: Arc<Mutex<Journal>>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
         let nodes = Nodes::read(Path::new("/"))?;
-        let planner = Planner::new(&options.policy, nodes.with_memory().len(), PAGE_BYTES)
-            .map_err(MigrationError::from)?;
-        let bytes = options.policy.quota.map(|quota| match quota {
-            Quota::Pages(pages) => pages.saturating_mul(PAGE_BYTES),
-            Quota::Bytes(bytes) => bytes,
-        });
+        let count = nodes.with_memory().len();
+        if count > MAX_NODES {
+            return Err(MigrationError::from(PlannerError::Nodes(count)).into());
+        }
         let own = std::process::id() as i32;
         let processes = if options.of_children { Processes::of_family(own) } else { Processes::default() };
-        let sampler = options.policy.moves_pages().then(|| sampler::best(&journal, &[])).flatten();
+        // The first plan, of nothing, says whether samples are wanted at all.
+        let mut planning = Planning::new(controller);
+        planning.step(0, nodes.numbers(), PAGE_BYTES, BTreeMap::new());
+        let sampler = planning.asks().then(|| sampler::best(&journal, &[])).flatten();
         Ok(Self {
-            mover: Mover::new(Limits { time: TIME_QUOTA, bytes }),
+            mover: Mover::new(Limits { time: TIME_QUOTA, bytes: planning.plan.bytes_per_second }),
             options,
             journal,
             stop,
@@ -155,8 +175,7 @@ impl Worker {
             sampler,
             lost: Vec::new(),
             notes: Vec::new(),
-            planner,
-            numbers: Numbers::default(),
+            planning,
             look_credit: LOOK_BURST,
             look_since: Instant::now(),
             looked: Duration::ZERO,
@@ -176,7 +195,8 @@ impl Worker {
             self.publish(book);
             let is_busy = !self.mover.is_idle() || self.followed.values().any(|one| one.sampled.is_some());
             let (part, last) = if is_busy { (PART_BUSY, ROUND_LAST_BUSY) } else { (PART_IDLE, ROUND_LAST) };
-            self.pause((cost * part).clamp(ROUND, last), is_busy);
+            let asked = self.planning.plan.look_after_ns.map_or(ROUND, Duration::from_nanos);
+            self.pause((cost * part).min(last).max(asked), is_busy);
         }
         let sampled: Vec<i32> = self.followed.keys().copied().collect();
         sampled.into_iter().for_each(|pid| self.release(pid));
@@ -220,21 +240,18 @@ impl Worker {
             one.note(&ran, now);
         }
         self.look();
-        if self.options.policy.moves_pages() && self.nodes.differ() {
+        if self.planning.asks() {
             self.choose();
-            self.sample();
         }
+        self.plan();
     }
 
-    /// Nodes came or went. Numbers of pages and nodes begin anew.
+    /// Nodes came or went. All that is known of processes begins anew.
     fn read_nodes(&mut self) {
         let Ok(nodes) = Nodes::read(Path::new("/")) else { return };
-        let Ok(planner) = Planner::new(&self.options.policy, nodes.with_memory().len(), PAGE_BYTES) else {
-            return;
-        };
         let all: Vec<i32> = self.followed.keys().copied().collect();
         all.into_iter().for_each(|pid| self.forget(pid));
-        (self.nodes, self.planner) = (nodes, planner);
+        self.nodes = nodes;
         self.take_notes();
     }
 
@@ -333,8 +350,11 @@ impl Worker {
     pub(super) fn forget(&mut self, pid: i32) {
         self.release(pid);
         self.followed.remove(&pid);
-        self.mover.forget(pid);
-        self.numbers.forget(pid, |_| false, |number| self.planner.forget(number));
+        let at_ns = self.now_ns();
+        for task in self.mover.forget(pid) {
+            let (address, end) = (task.unit.address, Err(Refusal::Gone));
+            self.planning.ended(Moved { process: pid, address, at_ns, end });
+        }
     }
 
     pub(super) fn now_ns(&self) -> u64 {

@@ -51,7 +51,7 @@ impl Controller {
         let mut plan = Plan::default();
         for planner in &mut self.planners {
             planner.plan(snapshot, &mut plan);
-            plan.check(&snapshot.cpus).map_err(|error| WrongPlan { planner: planner.name(), error })?;
+            plan.check(snapshot).map_err(|error| WrongPlan { planner: planner.name(), error })?;
         }
         Ok(plan)
     }

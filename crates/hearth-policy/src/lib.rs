@@ -27,7 +27,10 @@ mod text;
 use hearth_machine::located::{LocatedError, UnreadableError};
 
 pub use controller::{Controller, WrongPlan};
-pub use plan::{MAX_PARTS, MAX_TARGETS, Of, Plan, PlanError, SLICE_PERMILLE, Target};
+pub use plan::{
+    MAX_PARTS, MAX_TARGETS, Of, PageMove, PagePlan, PagePlanError, Plan, PlanError, SLICE_PERMILLE, Stayed,
+    Target,
+};
 pub use planners::Planner;
 pub use presets::presets;
 pub use snapshot::Snapshot;

@@ -1,6 +1,10 @@
 //! What a planner says: what the scheduler should do until the next plan.
 
-use crate::snapshot::Cpu;
+mod pages;
+
+pub use pages::{PageMove, PagePlan, PagePlanError, Stayed};
+
+use crate::snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parts that a machine can have.
@@ -25,6 +29,8 @@ pub struct Plan {
     pub tasks: BTreeMap<i32, Target>,
     /// What holds for all tasks of a group itself, by the group's id.
     pub groups: BTreeMap<u64, Target>,
+    /// Pages that move.
+    pub pages: PagePlan,
 }
 
 /// What holds for a task, or for each task of a group.
@@ -131,15 +137,18 @@ pub enum PlanError {
         /// As given.
         permille: u32,
     },
+    /// What is said of pages.
+    #[error(transparent)]
+    Pages(#[from] PagePlanError),
 }
 
 impl Plan {
-    /// Whether a machine of these CPUs can follow it.
+    /// Whether the machine of this snapshot can follow it.
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub fn check(&self, machine: &[Cpu]) -> Result<(), PlanError> {
-        let cpus: BTreeSet<usize> = machine.iter().map(|cpu| cpu.number).collect();
+    pub fn check(&self, snapshot: &Snapshot) -> Result<(), PlanError> {
+        let cpus: BTreeSet<usize> = snapshot.cpus.iter().map(|cpu| cpu.number).collect();
         self.check_parts(&cpus)?;
         let count = self.tasks.len() + self.groups.len();
         if count > MAX_TARGETS {
@@ -150,7 +159,8 @@ impl Plan {
         }
         let tasks = self.tasks.iter().map(|(&tid, target)| (Of::Task(tid), target));
         let groups = self.groups.iter().map(|(&id, target)| (Of::Group(id), target));
-        tasks.chain(groups).try_for_each(|(of, target)| self.check_target(of, target, &cpus))
+        tasks.chain(groups).try_for_each(|(of, target)| self.check_target(of, target, &cpus))?;
+        Ok(self.pages.check(&snapshot.memory)?)
     }
 
     fn check_parts(&self, cpus: &BTreeSet<usize>) -> Result<(), PlanError> {
@@ -206,8 +216,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn machine() -> Vec<Cpu> {
-        [0, 1, 4].map(|number| Cpu { number, ..Cpu::default() }).to_vec()
+    fn machine() -> Snapshot {
+        Snapshot::new(0, [0, 1, 4].map(|number| (number, 0, 0)))
     }
 
     fn error(plan: &Plan) -> PlanError {
@@ -227,6 +237,13 @@ mod tests {
         assert_eq!(Plan::default().check(&machine()), Ok(()));
         let target = Target { home: Some(4), part: Some(1), slice_permille: 500 };
         assert_eq!(group(target).check(&machine()), Ok(()));
+    }
+
+    #[test]
+    fn pages_are_checked_with_the_rest() {
+        let page = PageMove { process: 1, page: 0, to: 0 };
+        let pages = PagePlan { moves: vec![page], ..PagePlan::default() };
+        assert!(matches!(error(&Plan { pages, ..Plan::default() }), PlanError::Pages(_)));
     }
 
     #[test]

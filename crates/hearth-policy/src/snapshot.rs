@@ -1,4 +1,8 @@
-//! What a planner is told: tasks, CPUs and groups at one moment.
+//! What a planner is told: tasks, CPUs, groups and memory at one moment.
+
+mod memory;
+
+pub use memory::{Memory, Moved, Page, Process};
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -19,6 +23,8 @@ pub struct Snapshot {
     pub masks: Vec<CpuSet>,
     /// The groups of these tasks, by id.
     pub groups: BTreeMap<u64, Group>,
+    /// Processes and the pages that they use.
+    pub memory: Memory,
     /// Where a set is in `masks`.
     places: BTreeMap<CpuSet, usize>,
 }
@@ -99,6 +105,11 @@ impl Snapshot {
         cpus.sort_by_key(|cpu| cpu.number);
         cpus.dedup_by_key(|cpu| cpu.number);
         Self { at_ns, cpus, ..Self::default() }
+    }
+
+    /// Memory, and nothing of tasks and CPUs.
+    pub fn of_memory(at_ns: u64, memory: Memory) -> Self {
+        Self { at_ns, memory, ..Self::default() }
     }
 
     /// The index of a set of CPUs among the masks; it need not be there yet.

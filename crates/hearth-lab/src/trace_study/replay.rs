@@ -3,7 +3,7 @@
 use super::StudyError;
 use super::counts::Counts;
 use super::trace::Trace;
-use hearth_policy::pages::{Misses, PagePolicy, Planner, PlannerError, Rule};
+use hearth_policy::pages::{InMiss, Misses, PagePolicy, PlannerError, Rule};
 use serde::Serialize;
 
 /// The policies of table 6, in its order.
@@ -39,35 +39,35 @@ impl Outcome {
     }
 }
 
-/// Goes through a trace with the planner that the other hosts use. A page moves at once, and the
+/// Goes through a trace in the papers' variant: it is decided in the miss. A page moves at once, and the
 /// miss that moved it counts at its old place, except that a TLB miss comes before the cache miss
 /// of the same access.
 pub(super) fn replay(trace: &Trace<'_>, counts: &Counts, name: &str) -> Result<Outcome, StudyError> {
     let policy = PagePolicy::load(name)?;
-    let mut planner = planner(trace, counts, &policy)?;
+    let mut pages = pages(trace, counts, &policy)?;
     let mut outcome = Outcome { policy: policy.name.clone(), local_misses: 0, remote_misses: 0, moves: 0 };
     for event in trace.events() {
         if event.kind == Misses::Cache {
-            let local = planner.home(event.page) == Some(event.node);
+            let local = pages.home(event.page) == Some(event.node);
             *if local { &mut outcome.local_misses } else { &mut outcome.remote_misses } += 1;
         }
-        if let Some(found) = planner.miss(event.at_ns, event.page, event.node, event.kind) {
-            planner.moved(event.at_ns, found.page, found.to)?;
+        if let Some(found) = pages.miss(event.at_ns, event.page, event.node, event.kind) {
+            pages.moved(event.at_ns, found.page, found.to)?;
         }
     }
-    outcome.moves = planner.counters().moves;
+    outcome.moves = pages.counters().moves;
     Ok(outcome)
 }
 
-/// A planner with the pages dealt, or where they will be missed most.
-fn planner(trace: &Trace<'_>, counts: &Counts, policy: &PagePolicy) -> Result<Planner, PlannerError> {
-    let mut planner = Planner::new(policy, trace.cpus(), PAGE_BYTES)?;
+/// Pages as they are dealt, or where they will be missed most.
+fn pages(trace: &Trace<'_>, counts: &Counts, policy: &PagePolicy) -> Result<InMiss, PlannerError> {
+    let mut pages = InMiss::new(policy, trace.cpus(), PAGE_BYTES)?;
     for (page, &dealt) in trace.dealt().iter().enumerate() {
         let best = || counts.cache.holder(page).unwrap_or(dealt);
         let home = if policy.rule == Rule::PostFacto { best() } else { dealt };
-        planner.set_home(page as u32, home)?;
+        pages.set_home(page as u32, home)?;
     }
-    Ok(planner)
+    Ok(pages)
 }
 
 #[cfg(test)]

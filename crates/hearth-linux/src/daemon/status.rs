@@ -98,14 +98,14 @@ pub struct Tasks {
 pub(super) fn metrics(parts: &Parts, work: &Work) -> Vec<Metric> {
     let mut metrics = scheduler_metrics(&status(parts, work));
     metrics.extend(parts.services.values().flat_map(|service| service.metrics()));
-    metrics
+    Metric::families(metrics)
 }
 
 fn scheduler_metrics(status: &Status) -> Vec<Metric> {
     let sum = |field: fn(&CpuStats) -> u64| status.cpus.iter().map(|cpu| field(&cpu.stats)).sum::<u64>();
     let policy = status.policy.clone().unwrap_or_else(|| "none".into());
     let info = vec![("version", status.version.clone()), ("policy", policy)];
-    vec![
+    let mut metrics = vec![
         Metric {
             values: vec![(info, Number::Whole(1))],
             ..Metric::gauge("build_info", "Always 1: the version, and the policy in force", 1)
@@ -134,7 +134,9 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
             ..Metric::seconds("uptime", "Time since Hearth began, or loaded the scheduler again", status.up_s)
         },
         Metric::gauge("cpus", "CPUs that are scheduled", status.cpus.len() as u64),
-    ]
+    ];
+    metrics.extend(status.planner.iter().flat_map(|planner| planner.account.metrics(&planner.name)));
+    metrics
 }
 
 /// The answer to a request that cannot be granted.
@@ -146,6 +148,7 @@ pub(super) struct Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_host::planner::Account;
     use serde_json::json;
 
     fn status() -> Status {
@@ -176,6 +179,22 @@ mod tests {
         assert_eq!(values("uptime")[0].1, Number::Real(1.5));
         assert_eq!(values("cpus")[0].1, Number::Whole(2));
         assert_eq!(values("build_info")[0].0[1], ("policy", "fair".to_owned()));
+    }
+
+    #[test]
+    fn the_planners_account_is_told_under_its_name() {
+        let account = Account { steps: 9, published: 2, refused: 1, age_s: Some(0.1), cpu_s: 0.5 };
+        let planner = PlannerStatus { name: "masks".into(), account, ..PlannerStatus::default() };
+        let metrics = scheduler_metrics(&Status { planner: Some(planner), ..status() });
+        let values = |name: &str| &metrics.iter().find(|metric| metric.name == name).unwrap().values;
+        assert_eq!(values("planner_steps")[0], (vec![("planner", "masks".to_owned())], Number::Whole(9)));
+        assert_eq!(
+            values("planner_plans").iter().map(|(_, value)| *value).collect::<Vec<_>>(),
+            [2, 1].map(Number::Whole)
+        );
+        assert_eq!(values("planner_age")[0].1, Number::Real(0.1));
+        assert_eq!(values("planner_cpu")[0].1, Number::Real(0.5));
+        assert!(scheduler_metrics(&status()).iter().all(|metric| !metric.name.starts_with("planner")));
     }
 
     #[test]

@@ -60,10 +60,11 @@ fn a_quota_of_zero_moves_nothing() {
     for limits in [Limits { time: Duration::ZERO, bytes: None }, Limits { time: SECOND, bytes: Some(0) }] {
         let mut mover = Mover::new(limits);
         let unit = Unit { address: 4096, bytes: PAGE_BYTES };
-        mover.add(Task { pid: std::process::id() as i32, unit, page: 0, to: NodeId(0) });
+        mover.add(Task { pid: std::process::id() as i32, unit, to: NodeId(0) });
         assert_eq!(mover.step(), []);
         assert!(!mover.is_idle());
-        mover.forget(std::process::id() as i32);
+        assert_eq!(mover.forget(0), []);
+        assert_eq!(mover.forget(std::process::id() as i32).len(), 1);
         assert!(mover.is_idle());
     }
 }
@@ -71,7 +72,7 @@ fn a_quota_of_zero_moves_nothing() {
 #[test]
 fn a_huge_page_moves_alone() {
     let mut mover = Mover::new(Limits { time: SECOND, bytes: Some(64 << 20) });
-    let task = |address, bytes, to| Task { pid: 1, unit: Unit { address, bytes }, page: 0, to: NodeId(to) };
+    let task = |address, bytes, to| Task { pid: 1, unit: Unit { address, bytes }, to: NodeId(to) };
     mover.add(task(HUGE_BYTES, HUGE_BYTES, 0));
     mover.add(task(0, PAGE_BYTES, 0));
     mover.add(task(PAGE_BYTES, PAGE_BYTES, 0));

@@ -2,8 +2,12 @@
 //!
 //! A page is cheap to use from its home node and dear from any other; moving it costs time once.
 //! A [`PagePolicy`] is a small table of numbers, read from TOML (`policies/pages/*.toml`) or one of
-//! the presets; the [`Planner`] follows it. The planner is told of misses, or of samples of
-//! accesses, and says which pages to move; its host moves them and tells what came of it.
+//! the presets. It is followed in one of two variants, which share what decides:
+//!
+//! - [`planners::Pages`](crate::planners::Pages) plans, behind the [`Controller`](crate::Controller): of
+//!   samples of what was used it says, at each step, which pages to move. So do kernels of today.
+//! - [`InMiss`] decides in the miss itself, as the kernels of the papers do: its host asks at each miss of a
+//!   TLB or cache, and the CPU that missed moves the page at once.
 //!
 //! ```text
 //!  remote misses in succession       frozen after a move, or once used locally
@@ -15,7 +19,8 @@
 //! a server of today.
 
 mod check;
-mod planner;
+mod core;
+mod in_miss;
 mod presets;
 mod quota;
 mod refusal;
@@ -25,7 +30,9 @@ mod text;
 use crate::PolicyError;
 use hearth_machine::located::LocatedError;
 
-pub use planner::{Counters, Move, NodeId, Planner, PlannerError, Sample};
+pub(crate) use core::{Core, Sample};
+pub use core::{Counters, MAX_NODES, Move, NodeId, PlannerError};
+pub use in_miss::InMiss;
 pub use presets::page_presets;
 pub use refusal::Refusal;
 

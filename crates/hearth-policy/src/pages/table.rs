@@ -1,6 +1,6 @@
 //! What the planner knows of each page: flat tables, indexed by page.
 
-use super::planner::NodeId;
+use super::core::NodeId;
 
 /// No node: the home of a page that is not there.
 pub(super) const NOWHERE: NodeId = NodeId::MAX;
@@ -67,6 +67,7 @@ impl Table {
         self.nodes
     }
 
+    #[cfg(test)]
     pub(super) fn bytes_per_page(&self) -> usize {
         size_of::<Page>() + if self.counts_nodes { self.nodes * size_of::<u16>() } else { 0 }
     }

@@ -1,8 +1,10 @@
 //! Planners, a file each. docs/write-a-planner.md adds one.
 
 mod masks;
+mod pages;
 
 pub use masks::Masks;
+pub use pages::Pages;
 
 use crate::plan::Plan;
 use crate::snapshot::Snapshot;
@@ -16,7 +18,7 @@ pub trait Planner: Send {
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan);
 }
 
-/// The names of all planners.
+/// The names of the planners of CPUs. [`Pages`] is not among them: it follows a page policy.
 pub const NAMES: [&str; 1] = ["masks"];
 
 /// The planner of this name.

@@ -26,7 +26,7 @@ use hearth_hardware::{Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
 use hearth_policy::Policy;
-use hearth_policy::pages::Planner;
+use hearth_policy::pages::InMiss;
 use hearth_scx::{Scx, Shape};
 use higher::HigherClass;
 use host::Ports;
@@ -65,8 +65,8 @@ pub(crate) struct Kernel {
     ports: Vec<Rc<Port>>,
     costs: Costs,
     failure: Option<String>,
-    /// Which pages to move; nothing if they stay.
-    pages: Option<Planner>,
+    /// Which pages to move in a miss; nothing if they stay.
+    pages: Option<InMiss>,
     /// Who plans; nothing if tasks are scheduled without a plan.
     planning: Option<Planning>,
     domain_of: Vec<usize>,

@@ -10,7 +10,7 @@ pub fn summary(planner: &PlannerStatus) -> String {
 }
 
 fn state(planner: &PlannerStatus) -> String {
-    let Some(age_s) = planner.age_s else {
+    let Some(age_s) = planner.account.age_s else {
         let why = planner.failure.clone().unwrap_or_else(|| "no step yet".into());
         return format!("{why}; without a plan");
     };
@@ -61,12 +61,12 @@ fn span(time_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_host::planner::Account;
 
     fn planner() -> PlannerStatus {
         PlannerStatus {
             name: "masks".into(),
-            steps: 9,
-            age_s: Some(0.05),
+            account: Account { steps: 9, age_s: Some(0.05), ..Account::default() },
             took_s: 0.00123,
             snapshot_s: 0.001,
             tasks: 120,
@@ -88,10 +88,10 @@ mod tests {
 
     #[test]
     fn a_planner_that_does_not_answer_has_no_plan_that_holds() {
-        let stuck = PlannerStatus { holds: false, age_s: Some(12.0), ..planner() };
+        let account = Account { age_s: Some(12.0), ..Account::default() };
+        let stuck = PlannerStatus { holds: false, account, ..planner() };
         assert_eq!(summary(&stuck), "Planner masks: its last step was 12s ago; its plan holds no longer\n");
-        let failed =
-            PlannerStatus { age_s: None, failure: Some("it panicked".into()), ..PlannerStatus::default() };
+        let failed = PlannerStatus { failure: Some("it panicked".into()), ..PlannerStatus::default() };
         assert_eq!(state(&failed), "it panicked; without a plan");
     }
 

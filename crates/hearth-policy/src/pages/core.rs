@@ -1,4 +1,5 @@
-//! Follows a page policy: told of misses, says which pages to move.
+//! Follows a page policy: told of misses or of samples, says which pages to move. Both variants decide by
+//! it: [`InMiss`](super::InMiss) at each miss, the planner [`Pages`](crate::planners::Pages) at each step.
 //!
 //! The state of a page is a few numbers in a flat table, so an event costs one look-up, and no
 //! event allocates. Time is the host's, and so are the moves.
@@ -26,16 +27,16 @@ pub struct Move {
 
 /// Accesses to a page from a node since the step before, as far as the host knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub(crate) struct Sample {
     /// The page.
-    pub page: u32,
+    pub(crate) page: u32,
     /// Where they came from.
-    pub node: NodeId,
+    pub(crate) node: NodeId,
     /// How many, by estimate.
-    pub accesses: u32,
+    pub(crate) accesses: u32,
 }
 
-/// What a planner has done so far.
+/// What was decided so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Moves that the host was asked for.
@@ -58,7 +59,7 @@ pub struct Counters {
     pub unknown: u64,
 }
 
-/// What a planner cannot work with.
+/// What pages cannot be planned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PlannerError {
     /// Too many nodes, or none.
@@ -76,7 +77,8 @@ pub enum PlannerError {
     },
 }
 
-const MAX_NODES: usize = 64;
+/// The most memory nodes that pages are planned for.
+pub const MAX_NODES: usize = 64;
 /// For ever.
 const NEVER_NS: u64 = u64::MAX;
 /// How long a page that could not be moved is left alone if the policy never defrosts.
@@ -106,7 +108,7 @@ fn within_horizon(accesses: u64, passed_ns: u64, horizon_ns: u64) -> u64 {
 }
 
 /// Says which pages to move.
-pub struct Planner {
+pub(crate) struct Core {
     rule: Rule,
     freeze: Freeze,
     cost: Option<Cost>,
@@ -116,12 +118,12 @@ pub struct Planner {
     candidates: Vec<Candidate>,
 }
 
-impl Planner {
-    /// A planner without pages; `page_bytes` is the size of a base page.
+impl Core {
+    /// Without pages; `page_bytes` is the size of a base page.
     ///
     /// # Errors
     /// [`PlannerError::Nodes`].
-    pub fn new(policy: &PagePolicy, nodes: usize, page_bytes: u64) -> Result<Self, PlannerError> {
+    pub(crate) fn new(policy: &PagePolicy, nodes: usize, page_bytes: u64) -> Result<Self, PlannerError> {
         if !(1..=MAX_NODES).contains(&nodes) {
             return Err(PlannerError::Nodes(nodes));
         }
@@ -141,28 +143,23 @@ impl Planner {
     }
 
     /// What was done so far.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
     /// Where a page is, if it is known.
-    pub fn home(&self, page: u32) -> Option<NodeId> {
+    pub(crate) fn home(&self, page: u32) -> Option<NodeId> {
         self.table.get(page).map(|page| page.home)
     }
 
     /// How many pages are on each node.
-    pub fn resident(&self) -> &[u64] {
+    pub(crate) fn resident(&self) -> &[u64] {
         self.table.resident()
     }
 
     /// Whether a page may not move at that time.
-    pub fn is_frozen(&self, now_ns: u64, page: u32) -> bool {
+    pub(crate) fn is_frozen(&self, now_ns: u64, page: u32) -> bool {
         self.table.get(page).is_some_and(|page| now_ns < page.frozen_until_ns)
-    }
-
-    /// Bytes that the planner keeps for each page.
-    pub fn bytes_per_page(&self) -> usize {
-        self.table.bytes_per_page()
     }
 
     /// A page is at this node now, new or moved by someone else. What was counted of it is
@@ -170,7 +167,7 @@ impl Planner {
     ///
     /// # Errors
     /// [`PlannerError::NoSuchNode`].
-    pub fn set_home(&mut self, page: u32, node: NodeId) -> Result<(), PlannerError> {
+    pub(crate) fn set_home(&mut self, page: u32, node: NodeId) -> Result<(), PlannerError> {
         let nodes = self.table.nodes();
         if usize::from(node) >= nodes {
             return Err(PlannerError::NoSuchNode { page, node, nodes });
@@ -179,18 +176,28 @@ impl Planner {
         Ok(())
     }
 
+    /// Whether the host was asked to move a page and has not answered.
+    pub(crate) fn is_asked(&self, page: u32) -> bool {
+        self.table.get(page).is_some_and(|page| page.asked)
+    }
+
+    /// A page is as large as two to the power of this of base pages.
+    pub(crate) fn order(&self, page: u32) -> u8 {
+        self.table.get(page).map_or(0, |page| page.order)
+    }
+
     /// A page is as large as two to the power of `order` base pages. It moves whole.
-    pub fn set_order(&mut self, page: u32, order: u8) {
+    pub(crate) fn set_order(&mut self, page: u32, order: u8) {
         self.table.set_order(page, order);
     }
 
     /// A page is no more. Its number may be used again.
-    pub fn forget(&mut self, page: u32) {
+    pub(crate) fn forget(&mut self, page: u32) {
         self.table.forget(page);
     }
 
     /// One miss to a page, of a CPU on `node`: the page to move, if it should.
-    pub fn miss(&mut self, now_ns: u64, page: u32, node: NodeId, kind: Misses) -> Option<Move> {
+    pub(crate) fn miss(&mut self, now_ns: u64, page: u32, node: NodeId, kind: Misses) -> Option<Move> {
         if !self.note(now_ns, page, node, 1, Some(kind)) {
             return None;
         }
@@ -205,7 +212,7 @@ impl Planner {
     /// Many samples at once: replaces `moves` by the pages to move, the greatest expected saving
     /// first as far as the quota goes. Samples count as the misses that the policy waits for. What
     /// the quota leaves is ready at the next step if it is sampled again.
-    pub fn step(&mut self, now_ns: u64, samples: &[Sample], moves: &mut Vec<Move>) {
+    pub(crate) fn step(&mut self, now_ns: u64, samples: &[Sample], moves: &mut Vec<Move>) {
         moves.clear();
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
@@ -233,7 +240,7 @@ impl Planner {
     ///
     /// # Errors
     /// [`PlannerError::NoSuchNode`].
-    pub fn moved(&mut self, now_ns: u64, page: u32, node: NodeId) -> Result<(), PlannerError> {
+    pub(crate) fn moved(&mut self, now_ns: u64, page: u32, node: NodeId) -> Result<(), PlannerError> {
         if self.home(page).is_none() {
             self.counters.unknown += 1;
             return Ok(());
@@ -247,7 +254,7 @@ impl Planner {
     }
 
     /// The host could not move a page: it is left alone for as long as a frozen one.
-    pub fn refused(&mut self, now_ns: u64, page: u32, why: Refusal) {
+    pub(crate) fn refused(&mut self, now_ns: u64, page: u32, why: Refusal) {
         self.counters.refused[why as usize] += 1;
         let until_ns = match self.thaw_ns(now_ns) {
             NEVER_NS => now_ns.saturating_add(RETRY_NS),
@@ -377,7 +384,7 @@ impl Planner {
 
     /// In base pages.
     fn size(&self, page: u32) -> u64 {
-        self.table.get(page).map_or(1, |page| 1 << page.order)
+        1 << self.order(page)
     }
 
     fn take(&mut self, now_ns: u64, size: u64) -> bool {
@@ -401,3 +408,8 @@ impl Planner {
         }
     }
 }
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

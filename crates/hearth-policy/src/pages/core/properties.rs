@@ -1,13 +1,13 @@
 //! What holds whatever happens, in whatever order.
 
-use hearth_policy::pages::{Defrost, Misses, Move, PagePolicy, Planner, Quota, Refusal, Rule, Sample};
+use super::*;
 use proptest::prelude::*;
 
 const NODES: u8 = 4;
 const PAGES: u32 = 6;
 const SECOND: u64 = 1_000_000_000;
 
-/// What may happen to a planner.
+/// What may happen.
 #[derive(Clone, Debug)]
 enum Event {
     Miss { page: u32, node: u8, cache: bool },
@@ -56,9 +56,9 @@ fn policies() -> impl Strategy<Value = PagePolicy> {
     })
 }
 
-/// Drives a planner as a host would and notes what it asked for.
+/// Asks as a host would and notes what it asked for.
 struct Host {
-    planner: Planner,
+    core: Core,
     now_ns: u64,
     asked: Vec<(u64, Move)>,
     /// Each move that was done, with its time.
@@ -70,39 +70,39 @@ struct Host {
 
 impl Host {
     fn new(policy: &PagePolicy) -> Self {
-        let mut planner = Planner::new(policy, NODES.into(), 4096).expect("nodes");
+        let mut core = Core::new(policy, NODES.into(), 4096).expect("nodes");
         for page in 0..PAGES {
-            planner.set_home(page, (page % u32::from(NODES)) as u8).expect("a node");
+            core.set_home(page, (page % u32::from(NODES)) as u8).expect("a node");
         }
-        Self { planner, now_ns: 0, asked: Vec::new(), done: Vec::new(), requests: 0, pending: Vec::new() }
+        Self { core, now_ns: 0, asked: Vec::new(), done: Vec::new(), requests: 0, pending: Vec::new() }
     }
 
     fn happen(&mut self, event: &Event) -> Result<(), TestCaseError> {
-        let frozen: Vec<bool> = (0..PAGES).map(|page| self.planner.is_frozen(self.now_ns, page)).collect();
+        let frozen: Vec<bool> = (0..PAGES).map(|page| self.core.is_frozen(self.now_ns, page)).collect();
         let mut moves = Vec::new();
         match event {
             &Event::Miss { page, node, cache } => {
                 let kind = if cache { Misses::Cache } else { Misses::Tlb };
-                moves.extend(self.planner.miss(self.now_ns, page, node, kind));
+                moves.extend(self.core.miss(self.now_ns, page, node, kind));
             }
             Event::Step(samples) => {
                 let samples: Vec<Sample> =
                     samples.iter().map(|&(page, node, accesses)| Sample { page, node, accesses }).collect();
-                self.planner.step(self.now_ns, &samples, &mut moves);
+                self.core.step(self.now_ns, &samples, &mut moves);
             }
             &Event::SetHome { page, node } => {
                 self.pending.retain(|found| found.page != page);
-                self.planner.set_home(page, node).expect("a node");
+                self.core.set_home(page, node).expect("a node");
             }
             &Event::Forget(page) => {
                 self.pending.retain(|found| found.page != page);
-                self.planner.forget(page);
+                self.core.forget(page);
             }
         }
         let mut new = Vec::new();
         for found in moves {
             prop_assert!(!frozen[found.page as usize], "{found:?} is frozen");
-            prop_assert_eq!(self.planner.home(found.page), Some(found.from));
+            prop_assert_eq!(self.core.home(found.page), Some(found.from));
             prop_assert!(found.from != found.to && found.to < NODES);
             prop_assert!(self.pending.iter().all(|other| other.page != found.page), "asked for twice");
             new.push(found);
@@ -118,9 +118,9 @@ impl Host {
 
     fn answer(&mut self, found: Move) {
         if self.requests.is_multiple_of(3) {
-            self.planner.refused(self.now_ns, found.page, Refusal::Busy);
+            self.core.refused(self.now_ns, found.page, Refusal::Busy);
         } else {
-            self.planner.moved(self.now_ns, found.page, found.to).expect("a node");
+            self.core.moved(self.now_ns, found.page, found.to).expect("a node");
             self.done.push((self.now_ns, found));
         }
     }
@@ -131,10 +131,10 @@ fn run(policy: &PagePolicy, events: &[(u64, Event)]) -> Result<Host, TestCaseErr
     for (later_ns, event) in events {
         host.now_ns += later_ns;
         host.happen(event)?;
-        let homes = (0..=PAGES).filter_map(|page| host.planner.home(page));
+        let homes = (0..=PAGES).filter_map(|page| host.core.home(page));
         let mut counted = vec![0; NODES.into()];
         homes.for_each(|home| counted[usize::from(home)] += 1);
-        prop_assert_eq!(host.planner.resident(), counted.as_slice(), "pages are conserved");
+        prop_assert_eq!(host.core.resident(), counted.as_slice(), "pages are conserved");
     }
     Ok(host)
 }
@@ -194,7 +194,7 @@ proptest! {
     fn the_same_events_give_the_same_moves(policy in policies(), events in events()) {
         let (one, other) = (run(&policy, &events)?, run(&policy, &events)?);
         prop_assert_eq!(one.asked, other.asked);
-        prop_assert_eq!(one.planner.counters(), other.planner.counters());
+        prop_assert_eq!(one.core.counters(), other.core.counters());
     }
 }
 
