@@ -259,6 +259,16 @@ fn metrics_tell_what_was_moved() {
     assert!(value("hearth_pages_cpu_seconds_total") > value("hearth_pages_moving_seconds_total"));
     assert!(value("hearth_pages_frozen") > 0.0, "what has moved is frozen");
     assert!((0.0..=1.0).contains(&value("hearth_pages_local_ratios")));
+    for planner in ["masks", "pages"] {
+        let of = |name: &str| value(&format!("{name}{{planner=\"{planner}\"}}"));
+        let plans = |outcome| {
+            value(&format!("hearth_planner_plans_total{{planner=\"{planner}\",outcome=\"{outcome}\"}}"))
+        };
+        assert!(of("hearth_planner_steps_total") >= plans("published") && plans("published") >= 1.0);
+        assert_eq!(plans("refused"), 0.0);
+        assert!(of("hearth_planner_cpu_seconds_total") > 0.0);
+        assert!((0.0..60.0).contains(&of("hearth_planner_age_seconds")));
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! The state of a page is a few numbers in a flat table, so an event costs one look-up, and no
 //! event allocates. Time is the host's, and so are the moves.
 
-use std::cmp::Reverse;
 use thiserror::Error;
 
+use super::candidate::{Candidate, within_horizon};
 use super::quota::Window;
 use super::table::Table;
 use super::{Cost, Defrost, Freeze, Misses, PagePolicy, Quota, Refusal, Rule};
@@ -83,29 +83,6 @@ pub const MAX_NODES: usize = 64;
 const NEVER_NS: u64 = u64::MAX;
 /// How long a page that could not be moved is left alone if the policy never defrosts.
 const RETRY_NS: u64 = 1_000_000_000;
-
-/// A page that is ready to move, with what that is expected to bring.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    benefit: u64,
-    page: u32,
-}
-
-impl Candidate {
-    /// The greatest benefit first.
-    fn key(&self) -> (Reverse<u64>, u32) {
-        (Reverse(self.benefit), self.page)
-    }
-}
-
-/// Of accesses that were counted over some time, the horizon's part.
-fn within_horizon(accesses: u64, passed_ns: u64, horizon_ns: u64) -> u64 {
-    if passed_ns <= horizon_ns {
-        return accesses;
-    }
-    // In microseconds, the product of 32 bits and at most 1000 s fits.
-    accesses.saturating_mul(horizon_ns / 1000) / (passed_ns / 1000).max(1)
-}
 
 /// Says which pages to move.
 pub(crate) struct Core {

@@ -18,6 +18,7 @@
 //! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), sections 4.1 and 5.4, and one for
 //! a server of today.
 
+mod candidate;
 mod check;
 mod core;
 mod in_miss;
