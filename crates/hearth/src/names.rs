@@ -98,12 +98,17 @@ pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<P
 /// The page policy behind a `+`. No planner has this name, but one could be meant.
 #[cfg(feature = "lab")]
 fn beside(name: &str) -> Result<PagePolicy, Failure> {
-    match located::nearest(name, &planners::NAMES) {
-        Some(planner) if !is_path(name) && !known(Kind::PagePolicies).contains(&name) => {
-            Err(Failure::Input(anyhow!("there is no planner called {name:?}; did you mean {planner}?")))
-        }
-        _ => live_page_policy(name),
+    if is_path(name) || known(Kind::PagePolicies).contains(&name) {
+        return live_page_policy(name);
     }
+    Err(Failure::Input(match located::nearest(name, &planners::NAMES) {
+        Some(planner) => anyhow!("there is no planner called {name:?}; did you mean {planner}?"),
+        None => anyhow!(
+            "there is no page policy or planner called {name:?}; choose from {}, or the planners {}; or name a TOML file",
+            live_page_policies().join(", "),
+            planners::NAMES.join(", ")
+        ),
+    }))
 }
 
 /// A program or a staggered workload in a sentence; empty if there is none of this name.
