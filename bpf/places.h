@@ -271,7 +271,7 @@ static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task 
 /* The cells of a part in whose shared queues tasks wait, as bits. */
 static __always_inline u64 *occupied_cells(u32 index, u32 part)
 {
-	return &occupied[(index & (HEARTH_SHAPES - 1)) * HEARTH_MAX_PARTS + part];
+	return &part_ctxs[(index & (HEARTH_SHAPES - 1)) * HEARTH_MAX_PARTS + part].occupied;
 }
 
 /* A cell's bit. Where a part has more cells than bits, some share one. */

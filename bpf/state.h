@@ -131,11 +131,16 @@ struct cell_ctx {
 	s32 first;
 } __attribute__((aligned(CACHE_LINE)));
 
+/* See places.h. */
+struct part_ctx {
+	/* The cells in whose shared queues tasks wait, as bits. */
+	u64 occupied;
+} __attribute__((aligned(CACHE_LINE)));
+
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct cell_ctx cell_ctxs[NR_CELLS];
-/* See places.h. */
-u64 occupied[HEARTH_SHAPES * HEARTH_MAX_PARTS];
+struct part_ctx part_ctxs[HEARTH_SHAPES * HEARTH_MAX_PARTS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
