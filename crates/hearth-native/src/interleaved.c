@@ -70,7 +70,7 @@ void __tsan_write_range(void *at, unsigned long size)
 
 ATOMIC(32, fetch_add, old + value)
 ATOMIC(64, fetch_add, old + value)
-ATOMIC(64, fetch_and, (old) & value)
+ATOMIC(64, fetch_and, ~(~old | ~value))
 ATOMIC(64, fetch_or, old | value)
 ATOMIC(32, exchange, value)
 ATOMIC(64, exchange, value)
