@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Taking: how a CPU comes to the task that it runs next.
+ *
+ *   take_best       the best candidate (candidates.h); if it is gone, the next
+ *   take_anything   who has no candidate and would idle looks where counts say that
+ *                   tasks wait, near ones first
+ *
+ * A queue's head may be a moment old, so each take can find nothing. Counts are exact.
+ */
+#ifndef HEARTH_TAKE_H
+#define HEARTH_TAKE_H
+
+verified_alone int take(s32 queue, s32 cpu)
+{
+	struct hearth_stats *st = stats_of(cpu);
+	u32 source;
+
+	if (!scx_bpf_dsq_move_to_local(queue)) {
+		queue_missed(queue);
+		return false;
+	}
+	queue_taken(queue);
+	if (cpu_of_queue(queue) == cpu) {
+		source = HEARTH_SOURCE_OWN;
+		st->own++;
+	} else if (domain_of(cpu_of_queue(queue)) == domain_of(cpu)) {
+		source = HEARTH_SOURCE_DOMAIN;
+		st->domain++;
+	} else {
+		source = HEARTH_SOURCE_FOREIGN;
+		st->foreign++;
+	}
+	if (tracing)
+		decision_source(cpu, source, cpu_of_queue(queue));
+	return true;
+}
+
+/* A task of a cell's queues that may run here: of the shared ones, and strays of the bound ones. */
+verified_alone int take_from_cell(u32 cell, s32 cpu)
+{
+	u32 i;
+
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 other = member(cell, i);
+
+		if (queue_ctx(shared_queue(other))->waiting > 0 && take(shared_queue(other), cpu))
+			return true;
+		if (queue_ctx(bound_queue(other))->strays > 0 && take(bound_queue(other), cpu))
+			return true;
+	}
+	return false;
+}
+
+/* Whether tasks wait in a shape's i-th cell that a CPU of this part may run, as far as counts tell:
+ * in the part all that wait in shared queues, in others those that may leave their part. */
+static __always_inline bool has_work(u32 index, u32 part, u32 i)
+{
+	struct cell_ctx *cc = cell_ctx(index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1)));
+	struct hearth_shape *shape = shape_at(index);
+	bool is_own_part = i >= shape->part_first[part] && i < shape->part_end[part];
+
+	return (is_own_part ? cc->waiting : cc->outgoing) > 0 || cc->strays > 0;
+}
+
+verified_alone int is_work_in(u32 index, s32 cpu)
+{
+	u32 part = part_of(shape_at(index), cpu);
+	u32 i;
+
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		if (has_work(index, part, i))
+			return true;
+	}
+	return false;
+}
+
+verified_alone int take_from_shape(u32 index, s32 cpu)
+{
+	u32 part = part_of(shape_at(index), cpu), own = cell_in(index, cpu);
+	u32 i;
+
+	/* Near ones first. */
+	if (has_work(index, part, own & (HEARTH_MAX_CPUS - 1)) && take_from_cell(own, cpu))
+		return true;
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		if (has_work(index, part, i) && take_from_cell(index << QUEUE_CPU_BITS | i, cpu))
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is work of any rank, also in cells of the shape before. */
+static __always_inline bool is_work_anywhere(s32 cpu)
+{
+	u32 now = shape_index(published), before = shape_index_before(published);
+
+	if (waiting_at(cpu) > 0)
+		return true;
+	return !is_attached() &&
+	       (is_work_in(now, cpu) || (before != now && is_work_in(before, cpu)));
+}
+
+/* Anything that may run here, of any rank. */
+verified_alone int take_anything(s32 cpu)
+{
+	u32 now = shape_index(published), before = shape_index_before(published);
+
+	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
+		return true;
+	if (queue_ctx(shared_queue(cpu))->waiting > 0 && take(shared_queue(cpu), cpu))
+		return true;
+	return !is_attached() &&
+	       (take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)));
+}
+
+/* complex: a task of the own queue, by its pid. */
+static __always_inline bool take_found(s32 cpu, s32 pid)
+{
+	if (!take_pid(shared_queue(cpu), pid))
+		return false;
+	stats_of(cpu)->own++;
+	if (tracing)
+		decision_source(cpu, HEARTH_SOURCE_OWN, cpu);
+	return true;
+}
+
+static __always_inline bool take_candidate(struct candidate *best, s32 cpu)
+{
+	return best->pid != NO_PID ? take_found(cpu, best->pid) : take(best->queue, cpu);
+}
+
+/* The first of some kinds, if it ranks before `kept_rank`. */
+verified_alone int take_of_kinds(s32 cpu, u32 kinds, s64 kept_rank)
+{
+	struct candidate *best = &cpu_ctx(cpu)->best;
+
+	candidates_offer(cpu, kinds);
+	return best->rank != HEARTH_NO_RANK && best->rank <= kept_rank && take_candidate(best, cpu);
+}
+
+/* The best candidate is gone, or may not run here: the next, and the one after. */
+verified_alone int take_next_best(s32 cpu, s64 kept_rank)
+{
+	struct candidate *best = &cpu_ctx(cpu)->best;
+	u32 kinds = ALL_CANDIDATES & ~kind_of(best, cpu);
+
+	if (take_of_kinds(cpu, kinds, kept_rank))
+		return true;
+	return take_of_kinds(cpu, kinds & ~kind_of(best, cpu), kept_rank);
+}
+
+/* What ranks first here, unless the task that just ran ranks before it; anything, if that has no
+ * rank, for it may not go on. */
+static __always_inline bool take_best(s32 cpu, s64 kept_rank)
+{
+	struct candidate *best = &cpu_ctx(cpu)->best;
+
+	if (tracing)
+		candidates_tell(cpu, kept_rank);
+	candidates_offer(cpu, ALL_CANDIDATES);
+	if (best->rank != HEARTH_NO_RANK && best->rank <= kept_rank) {
+		if (take_candidate(best, cpu) || take_next_best(cpu, kept_rank))
+			return true;
+	}
+	return kept_rank == HEARTH_NO_RANK && take_anything(cpu);
+}
+
+#endif
