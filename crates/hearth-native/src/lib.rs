@@ -5,20 +5,18 @@
 //! memory file, and each file is another object to the loader.
 
 mod kfuncs;
-mod memory;
 mod storage;
 
 pub use hearth_seam::{
-    Board, CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT,
-    Outcome, TASK_QUEUED, Task as Remembered, TaskStruct,
+    CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Outcome,
+    TASK_QUEUED, Task as Remembered, TaskStruct,
 };
 pub use kfuncs::Kernel;
-pub use memory::ObjectMemory;
 pub use storage::{MapValue, TaskStorage};
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use hearth_seam::{self as seam, CpuReleaseArgs, InitTaskArgs, Kfuncs, Ops, TaskPointer};
+use hearth_seam::{self as seam, CpuReleaseArgs, Globals, InitTaskArgs, Kfuncs, Ops, TaskPointer};
 use kfuncs::kfuncs;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::any::Any;
@@ -30,6 +28,9 @@ use std::rc::Rc;
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth.so"));
 #[cfg(feature = "interleaved")]
 static INTERLEAVED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/hearth-interleaved.so"));
+
+/// Where plans are published to a loaded copy.
+pub type Board = seam::Board<Globals<Rc<Scheduler>>>;
 
 /// A loaded copy of the scheduler.
 pub struct Scheduler {
@@ -94,8 +95,12 @@ impl Scheduler {
     }
 
     /// Where plans for this scheduler are published. One at a time.
-    pub fn board(self: &Rc<Self>) -> Result<Board<ObjectMemory>, Error> {
-        Ok(Board::new(ObjectMemory::new(self)?, self.domains.clone()))
+    pub fn board(self: &Rc<Self>) -> Result<Board, Error> {
+        let (published, shapes) = (self.symbol(c"published")?.cast(), self.symbol(c"shapes")?.cast());
+        let (plans, cells) = (self.symbol(c"plans")?.cast(), self.symbol(c"cell_ctxs")?.cast());
+        // SAFETY: the object's globals, whose types the build has compared, and the object lives in `self`.
+        let globals = unsafe { Globals::new(published, shapes, plans, cells, Rc::clone(self)) };
+        Ok(Board::new(globals, self.domains.clone()))
     }
 
     /// What the scheduler remembers of the task with this storage, if it has been told of it.

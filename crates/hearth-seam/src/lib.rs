@@ -11,6 +11,8 @@
 mod board;
 mod compare;
 mod declare;
+#[cfg(feature = "hosts")]
+mod globals;
 mod interface;
 mod kernel;
 #[cfg(feature = "hosts")]
@@ -24,6 +26,8 @@ mod topology;
 #[cfg(feature = "hosts")]
 pub use board::{Board, Memory, Outcome};
 pub use compare::{Build, errors, unit};
+#[cfg(feature = "hosts")]
+pub use globals::Globals;
 pub use interface::{
     ATTACHED, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, MAX_CELL, MAX_CPUS, MAX_PARTS, MAX_TARGETS,
     NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy, SHAPES, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN,

@@ -2,7 +2,7 @@
 
 use super::Kernel;
 use crate::measure::Planned;
-use hearth_native::{Board, ObjectMemory};
+use hearth_native::Board;
 use hearth_policy::snapshot::{CpuSet, State, Task};
 use hearth_policy::{Controller, Snapshot};
 use std::io::Error;
@@ -10,7 +10,7 @@ use std::io::Error;
 /// Who plans, and for which scheduler.
 pub(super) struct Planning {
     controller: Controller,
-    board: Board<ObjectMemory>,
+    board: Board,
     planned: Planned,
 }
 
