@@ -2,6 +2,7 @@
 
 use crate::Error;
 use hearth_machine::host::{self, HostTopology};
+use hearth_machine::list;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -103,16 +104,8 @@ impl Nodes {
 /// Reads a list such as `0-3,8`; `None` if it is none.
 pub(crate) fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     const GREATEST: u32 = 4096;
-    let mut all = BTreeSet::new();
-    for part in text.trim().split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last > GREATEST {
-            return None;
-        }
-        all.extend(first..=last);
-    }
-    Some(all)
+    let number = |node| u32::try_from(node).ok().filter(|node| *node <= GREATEST);
+    list::parse_list(text.trim())?.into_iter().map(number).collect()
 }
 
 /// The nodes on which a process may have memory (cpusets); `None` if it is gone.
