@@ -35,6 +35,8 @@ pub(crate) use core::{Core, Sample};
 pub use core::{Counters, MAX_NODES, Move, NodeId, PlannerError};
 pub use in_miss::InMiss;
 pub use presets::page_presets;
+#[cfg(test)]
+pub(crate) use quota::fullest_second;
 pub use refusal::Refusal;
 
 /// When pages move.
