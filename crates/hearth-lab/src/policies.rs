@@ -15,7 +15,7 @@ pub struct Policies {
 }
 
 /// The names in that of policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Names<'a> {
     /// The scheduling policy's.
     pub policy: &'a str,

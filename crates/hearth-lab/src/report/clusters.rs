@@ -9,6 +9,7 @@ use hearth_page::plot::{Axis, Plot, color, legend, level_lines, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Sample, Tally};
 use maud::{Markup, html};
+use std::collections::BTreeSet;
 
 /// Nothing on a machine of one node.
 pub(super) fn section(comparison: &Comparison, followed: Option<&str>) -> Markup {
@@ -129,15 +130,19 @@ fn moves_pages(policy: &PolicyRuns) -> bool {
     Names::from(policy.name.as_str()).pages.is_some()
 }
 
-/// A policy's colour: that of its scheduling policy, with or without page migration.
+/// A policy's colour: that of what schedules, with or without page migration.
 fn policy_color(comparison: &Comparison, policy: &PolicyRuns) -> String {
-    let scheduling = |policy: &PolicyRuns| Names::from(policy.name.as_str()).policy.to_owned();
-    let mut names: Vec<String> = comparison.policies.iter().map(scheduling).collect();
-    let first = names.iter().position(|name| *name == scheduling(policy)).unwrap_or_default();
-    names.truncate(first);
-    names.sort_unstable();
-    names.dedup();
-    color(names.len())
+    let names: Vec<&str> = comparison.policies.iter().map(|policy| policy.name.as_str()).collect();
+    color(schedulers_before(&names, &policy.name))
+}
+
+/// How many others schedule, each a policy and a planner, that come before that of `name`.
+fn schedulers_before(names: &[&str], name: &str) -> usize {
+    fn scheduler(name: &str) -> Names<'_> {
+        Names { pages: None, ..Names::from(name) }
+    }
+    let others = names.iter().map(|other| scheduler(other)).take_while(|other| *other != scheduler(name));
+    others.collect::<BTreeSet<_>>().len()
 }
 
 fn load(comparison: &Comparison) -> Markup {
@@ -248,6 +253,12 @@ fn followed_plot(policy: &PolicyRuns, result: &RunResult, index: usize, x: &Axis
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_schedules_alike_has_one_colour() {
+        let names = ["light", "light+dash", "fair", "fair+masks", "fair+dash+masks", "light+masks"];
+        assert_eq!(names.map(|name| schedulers_before(&names, name)), [0, 0, 1, 2, 2, 3]);
+    }
 
     #[test]
     fn active_jobs_are_counted_from_their_start_to_their_end() {
