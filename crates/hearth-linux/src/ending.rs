@@ -87,8 +87,11 @@ fn words(exit: &Exit) -> String {
     match exit.kind {
         STALL => match stalled(&exit.message) {
             Some((task, pid, seconds)) => {
-                let place = place(&exit.dump, pid).map(|cpu| format!(" at CPU {cpu}")).unwrap_or_default();
-                format!("{task} (task {pid}) waited{place} for {seconds} without running")
+                let (place, holder) = match Place::of(&exit.dump, pid) {
+                    Some(place) => (format!(" at CPU {}", place.cpu), place.holder.unwrap_or_default()),
+                    None => Default::default(),
+                };
+                format!("{task} (task {pid}) waited{place} for {seconds} without running{holder}")
             }
             None => format!("a task did not get to run: {message}"),
         },
@@ -110,18 +113,42 @@ fn stalled(message: &str) -> Option<(&str, i32, &str)> {
     Some((name, pid.parse().ok()?, seconds))
 }
 
-/// The CPU under which the kernel's account lists a task.
-fn place(dump: &str, pid: i32) -> Option<usize> {
-    let mark = format!("[{pid}]");
-    let mut cpu = None;
-    for line in dump.lines() {
-        if let Some(rest) = line.strip_prefix("CPU ") {
-            cpu = rest.split([' ', ':']).next().and_then(|number| number.parse().ok());
-        } else if line.contains(&mark) && !line.contains("curr=") && !line.contains("failed to run") {
-            return cpu;
+/// Where the kernel's account lists a task that waits.
+struct Place {
+    cpu: usize,
+    /// Who ran there, in words, if no scheduler of fair tasks could have taken the CPU from it. The kernel
+    /// may take long to let go, and the holder be gone by then: only the account has it.
+    holder: Option<String>,
+}
+
+impl Place {
+    fn of(dump: &str, pid: i32) -> Option<Self> {
+        let mark = format!("[{pid}]");
+        let mut place = None;
+        for line in dump.lines() {
+            if let Some(rest) = line.strip_prefix("CPU ") {
+                let cpu = rest.split([' ', ':']).next().and_then(|number| number.parse().ok());
+                place = cpu.map(|cpu| Self { cpu, holder: None });
+            } else if let Some(current) = line.trim_start().strip_prefix("curr=") {
+                place = place.map(|place| Self { holder: holder(current), ..place });
+            } else if line.contains(&mark) && !line.contains("failed to run") {
+                return place;
+            }
         }
+        None
     }
-    None
+}
+
+/// `NAME[PID] class=CLASS`
+fn holder(current: &str) -> Option<String> {
+    let (task, class) = current.rsplit_once(" class=")?;
+    let (name, pid) = task.strip_suffix(']')?.rsplit_once('[')?;
+    let class = match class {
+        "rt_sched_class" => "a real-time class",
+        "dl_sched_class" => "the deadline class",
+        _ => return None,
+    };
+    Some(format!(", while {name} (task {pid}), of {class}, held that CPU"))
 }
 
 fn save_dump(exit: &Exit, at: SystemTime, state: &Path) -> Result<PathBuf, Error> {
@@ -158,8 +185,14 @@ mod tests {
     fn a_stall_names_the_task_the_time_and_the_cpu() {
         assert_eq!(
             words(&exit(STALL, "spin[71] failed to run for 10.112s")),
-            "spin (task 71) waited at CPU 3 for 10.112s without running"
+            "spin (task 71) waited at CPU 3 for 10.112s without running, while hog (task 66), of a real-time class, \
+                held that CPU"
         );
+        let fair = Exit {
+            dump: DUMP.replace("rt_sched", "ext_sched"),
+            ..exit(STALL, "spin[71] failed to run for 9s")
+        };
+        assert_eq!(words(&fair), "spin (task 71) waited at CPU 3 for 9s without running");
         assert_eq!(
             words(&exit(STALL, "watchdog failed to check in for 10.0s")),
             "a task did not get to run: watchdog failed to check in for 10.0s"
