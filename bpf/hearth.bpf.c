@@ -17,8 +17,10 @@
 #include "credit.h"
 #include "slices.h"
 #include "places.h"
+#include "gangs.h"
 #include "queues.h"
 #include "waits.h"
+#include "idle.h"
 #include "decisions.h"
 #include "candidates.h"
 #include "take.h"
@@ -30,70 +32,6 @@ char _license[] SEC("license") = "GPL";
 #define MOST_LOOKS 8
 
 /* ---- Where a task that wakes up goes ---- */
-
-/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
- * not have made it yet, and looks again when it has (hearth_update_idle). */
-static __always_inline bool claim_idle(s32 cpu)
-{
-	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
-}
-
-/* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. */
-verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
-				    struct hearth_task *tc __arg_nonnull)
-{
-	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
-	u32 i;
-
-	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
-	    scx_bpf_test_and_clear_cpu_idle(tc->home))
-		return tc->home;
-	if (tc->part < 0)
-		return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	bpf_for(i, 0, topology.nr_online) {
-		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
-
-		if (part_of(shape, cpu) == (u32)tc->part &&
-		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
-			return cpu;
-	}
-	return NO_CPU;
-}
-
-/* An idle CPU for a task that waits. */
-static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc)
-{
-	return is_placed(tc) ? idle_cpu_of_plan(p, tc) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-}
-
-/* The idle CPU where the task has most credit. */
-static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
-{
-	s32 last = tc->last_cpu;
-	bool is_idle = false;
-	s32 cpu;
-
-	if (last >= 0 && !is_attached() && (policy.llc_ns || policy.node_ns)) {
-		/* What that search finds first, without the call. */
-		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
-		    bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
-		    scx_bpf_test_and_clear_cpu_idle(last))
-			return last;
-		/* The kernel's own search: the last CPU, its cache domain, its node, any; whole
-		 * cores before those whose sibling is busy. For a wake-up of who is about to
-		 * sleep, also the CPU that makes it. */
-		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
-		return is_idle ? cpu : NO_CPU;
-	}
-	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
-		if (bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
-		    scx_bpf_test_and_clear_cpu_idle(last))
-			return last;
-		if (is_attached())
-			return NO_CPU;
-	}
-	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-}
 
 /* Runs the task at once on a CPU that was idle. */
 static __always_inline void place(struct task_struct *p, struct hearth_task *tc, s32 cpu, u64 lag,
@@ -123,13 +61,6 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
-/* Has a CPU that was idle, and is claimed, look for work. */
-static __always_inline void wake(s32 cpu)
-{
-	cpu_ctx(cpu)->is_claimed = true;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-}
-
 /* A task that wakes up preempts one that has had more: with unix on the CPU that
  * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
  * whose queue it waits. A task that is bound to no CPU yet waits in none. */
@@ -153,7 +84,8 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 /* Whether a task stays with one CPU. */
 static __always_inline bool is_kept_apart(struct hearth_task *tc)
 {
-	return !tc->counted || (is_attached() && tc->last_cpu >= 0);
+	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY)) ||
+	       (is_attached() && tc->last_cpu >= 0);
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -184,13 +116,17 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	} else {
 		queue_insert(p, tc, cpu, enq_flags);
 	}
+	if (is_in_row(tc))
+		cpu_ctx(cpu)->has_member = true;
 	if (cpu != at && claim_idle(cpu))
 		idle = cpu;
 	else
 		idle = is_kept_apart(tc) ? NO_CPU : any_idle_cpu(p, tc);
 	if (idle >= 0)
 		wake(idle);
-	else if (enq_flags & SCX_ENQ_WAKEUP)
+	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
+		summon(cpu);
+	else if (enq_flags & SCX_ENQ_WAKEUP && !is_member(tc))
 		preempt(p, tc);
 }
 
@@ -206,13 +142,26 @@ static __always_inline void look_again(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Of the task that just ran, if it may go on. */
-static __always_inline s64 rank_of_running(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+/* Of the task that runs here. */
+static __always_inline s64 running_rank(struct hearth_task *tc)
 {
-	if (!tc || is_misplaced(p, tc, cpu))
+	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
+}
+
+/* Whether the plan wants a task, which runs here, to run elsewhere. */
+static __always_inline bool is_wanted_elsewhere(struct task_struct *p, struct hearth_task *tc,
+						s32 cpu)
+{
+	return is_misplaced(p, tc, cpu) || is_out_of_column(p, tc, cpu);
+}
+
+/* Of the task that just ran, if it may go on. */
+static __always_inline s64 rank_to_go_on(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	if (!tc || is_wanted_elsewhere(p, tc, cpu))
 		return HEARTH_NO_RANK;
 	usage_update(p, tc);
-	return rank(usage_of(tc), running_credit(tc));
+	return running_rank(tc);
 }
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
@@ -238,9 +187,11 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		stats_of(cpu)->late++;
 		return;
 	}
+	if (cc->has_member && take_member(cpu))
+		return;
 	if (is_runnable && cc->expired) {
 		tc = task_ctx(prev);
-		kept_rank = rank_of_running(prev, tc, cpu);
+		kept_rank = rank_to_go_on(prev, tc, cpu);
 	}
 	if (take_best(cpu, kept_rank))
 		return;
@@ -252,17 +203,18 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (!tc)
 		tc = task_ctx(prev);
 	/* Without a slice it comes to hearth_enqueue, and waits elsewhere. */
-	if (!tc || is_misplaced(prev, tc, cpu))
+	if (!tc || is_wanted_elsewhere(prev, tc, cpu))
 		return;
 	stats_of(cpu)->kept++;
 	usage_update(prev, tc);
-	usage_run(tc, cpu, sums.bound);
+	if (!is_member(tc))
+		usage_run(tc, cpu, sums.bound);
 	if (usage_of(tc) > head_usage(shared_queue(cpu)) ||
 	    usage_of(tc) > head_usage(bound_queue(cpu)))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
-	cc->running_rank = rank(usage_of(tc), running_credit(tc));
+	cc->running_rank = running_rank(tc);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
 		decision_tell(prev, tc, cpu);
@@ -298,13 +250,15 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
-	usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
+	if (!is_member(tc))
+		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
 	if (is_crowd(waiting_at(cpu)))
 		task_set_slice(p, slice_of(tc, cpu));
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->expired = false;
-	cc->running_rank = rank(usage_of(tc), running_credit(tc));
+	cc->runs_member = is_member(tc);
+	cc->running_rank = running_rank(tc);
 }
 
 /* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
@@ -333,12 +287,14 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	struct hearth_task *tc = task_ctx(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cc = cpu_ctx(cpu);
+	u64 now_ns;
 
 	if (!tc)
 		return;
 	usage_tick(p, tc);
-	cc->running_rank = rank(usage_of(tc), running_credit(tc));
 	plan_follow(p, tc);
+	cc->runs_member = is_member(tc);
+	cc->running_rank = running_rank(tc);
 	if (is_misplaced(p, tc, cpu))
 		task_set_slice(p, 0);
 	if (!p->scx.slice)
@@ -350,7 +306,9 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 		spill(shared_queue(cpu));
 	if (queue_ctx(bound_queue(cpu))->strays > 0)
 		spill(bound_queue(cpu));
-	plan_check(bpf_ktime_get_ns());
+	now_ns = bpf_ktime_get_ns();
+	plan_check(now_ns);
+	look_at_row(now_ns);
 }
 
 /* complex only: its credits fade from here on. */
@@ -435,6 +393,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->home = NO_CPU;
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
+	tc->row = NO_ROW;
 	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;

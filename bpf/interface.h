@@ -93,14 +93,17 @@ struct hearth_target {
 	s32 part;
 	/* Of the slice that it would have; 1000 leaves it as it is. */
 	u32 slice_permille;
-	u32 pad;
+	/* The row of time in which it goes before others at its home; -1 for none. */
+	s32 row;
 };
 
 struct hearth_plan {
 	/* By the kernel's monotonic clock: afterwards it is dropped. */
 	u64 until_ns;
+	/* Rows of time, one after the other, and how long each is; see gangs.h. */
+	u64 row_ns;
+	u32 nr_rows;
 	u32 nr_targets;
-	u32 pad;
 	/* By id, ascending. */
 	struct hearth_target targets[HEARTH_MAX_TARGETS];
 };
@@ -208,7 +211,7 @@ struct hearth_task {
 	s32 home;
 	s32 part;
 	u32 slice_permille;
-	u32 pad;
+	s32 row;
 };
 
 #define HEARTH_DUMP_BYTES 32768

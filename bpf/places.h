@@ -13,6 +13,8 @@
  *             wait (waits.h)
  *   bound     it may run on this CPU alone
  *
+ * A member of a gang (gangs.h) is a stray of its column.
+ *
  * So no busy CPU meets a task that it may not run, and looking for work costs the same
  * whatever the masks. In each cell of a shape, the CPUs of one part and cache domain, tasks
  * are counted while they wait, each in the cell and as what it was when it came; when
@@ -30,6 +32,7 @@
 #define COUNTED_SHARED (NR_CELLS << 0)
 #define COUNTED_OUTGOING (NR_CELLS << 1)
 #define COUNTED_STRAY (NR_CELLS << 2)
+#define COUNTED_MEMBER (NR_CELLS << 3)
 
 /* Of a task that has to look the plan up: no published word has this sequence number. */
 #define PLANNED_NEVER (~0ull)
@@ -150,6 +153,8 @@ static __always_inline void target_follow(u32 index, u64 id, struct hearth_task 
 		tc->part = target->part;
 	if (target->slice_permille)
 		tc->slice_permille = target->slice_permille;
+	if (target->row >= 0 && tc->home >= 0)
+		tc->row = target->row;
 }
 
 /* Parts of which a task may run on every CPU, as bits. */
@@ -184,6 +189,7 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 	tc->home = NO_CPU;
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
+	tc->row = NO_ROW;
 	if (plan != NO_PLAN) {
 		target_follow(plan, task_group(p), tc);
 		target_follow(plan, HEARTH_OF_TASK | (u32)p->pid, tc);
@@ -253,14 +259,16 @@ static __always_inline bool is_misplaced(struct task_struct *p, struct hearth_ta
 	return !is_migration_disabled(p) && cpu_of_part(p, tc->part, cpu) != cpu;
 }
 
-/* As what a task is counted that waits for `cpu`; 0 if it is bound. */
+/* As what a task is counted that waits for `cpu`; neither as shared nor as stray if it is bound. */
 static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 	u32 index = shape_index(tc->planned);
 	struct hearth_shape *shape = shape_at(index);
 
 	if ((p->nr_cpus_allowed == 1 && topology.nr_cpus > 1) || is_migration_disabled(p))
-		return 0;
+		return tc->row < 0 ? 0 : COUNTED_MEMBER;
+	if (tc->row >= 0)
+		return cell_in(index, cpu) | COUNTED_STRAY | COUNTED_MEMBER;
 	if (!(tc->covers >> part_of(shape, cpu) & 1))
 		return cell_in(index, cpu) | COUNTED_STRAY;
 	if (shape->nr_parts > 1 && tc->part < 0)
@@ -308,8 +316,8 @@ static __always_inline void count(u32 counted, s32 queue, s64 change)
 {
 	struct cell_ctx *cell = cell_ctx(counted & COUNTED_CELL);
 
-	if (!counted)
-		return;
+	if (counted & COUNTED_MEMBER)
+		__sync_fetch_and_add(&queue_ctx(queue)->members, change);
 	if (counted & COUNTED_SHARED)
 		count_shared(counted & COUNTED_CELL, change);
 	if (counted & COUNTED_OUTGOING)

@@ -103,7 +103,7 @@ static __always_inline u64 head_look(s32 queue)
 	if (policy.discipline == HEARTH_FAIR)
 		return p->scx.dsq_vtime;
 	tc = task_ctx(p);
-	return tc ? usage_of(tc) : 0;
+	return tc ? order_of(tc) : 0;
 }
 
 /* The head of a queue may have changed. */
@@ -180,7 +180,7 @@ static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					 u64 enq_flags)
 {
-	u64 usage = usage_of(tc);
+	u64 usage = order_of(tc);
 	u32 counted = counted_as(p, tc, cpu);
 	s32 queue = counted & COUNTED_SHARED ? shared_queue(cpu) : bound_queue(cpu);
 	struct cell_ctx *cell;
@@ -221,7 +221,7 @@ verified_alone int queue_renew(s32 queue)
 
 		if (!tc)
 			continue;
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, usage_of(tc));
+		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, order_of(tc));
 		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
 	}
 	return head_refresh(queue);

@@ -20,6 +20,7 @@
 #define NO_CPU (-1)
 #define NO_PID (-1)
 #define NO_PART (-1)
+#define NO_ROW (-1)
 #define NO_QUEUE (-1)
 
 host_constant struct hearth_policy policy;
@@ -86,6 +87,8 @@ struct queue_ctx {
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
 	s64 strays;
+	/* Of these, members of gangs; see gangs.h. */
+	s64 members;
 	/* No task of the queue came earlier, in jiffies; see waits.h. */
 	u64 oldest;
 	/* The head counts no task that was moved. */
@@ -107,6 +110,9 @@ struct cpu_ctx {
 	s32 left_alone;
 	/* A task may have waited for too long in its own queues, or in that one. */
 	bool has_late;
+	/* A member of the row that runs may wait in the bound queue; one of any row runs. */
+	bool has_member;
+	bool runs_member;
 	/* The task that ran here last, running or not. */
 	s32 last_pid;
 	/* It was made to stop, by the tick or for another; if not, it yields. */

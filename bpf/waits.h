@@ -90,7 +90,7 @@ static __always_inline void look_after_others(s32 cpu)
 		return;
 	if (may_be_late(shared_queue(other), sums.patience + sums.grace))
 		cc->left_alone = shared_queue(other);
-	else if (queue_ctx(bound_queue(other))->strays > 0 &&
+	else if (queue_ctx(bound_queue(other))->strays > queue_ctx(bound_queue(other))->members &&
 		 waiting_at(other) > waiting_at(cpu) + 1)
 		cc->left_alone = bound_queue(other);
 	if (cc->left_alone >= 0)

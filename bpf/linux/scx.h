@@ -12,6 +12,7 @@
 
 #define ENOMEM 12
 #define INT64_MAX 0x7fffffffffffffffll
+#define INT64_MIN (-INT64_MAX - 1)
 
 /* The condition of a loop of which the verifier need not see the end: cheaper than bpf_for. */
 #define can_loop                                                                          \

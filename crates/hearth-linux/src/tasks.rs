@@ -43,6 +43,9 @@ pub struct Planned {
     pub part: Option<i32>,
     /// Its slice, in thousandths of what the policy gives it.
     pub slice_permille: u32,
+    /// The row of time in which it goes before others at its home.
+    #[serde(default)]
+    pub row: Option<i32>,
 }
 
 impl Planned {
@@ -53,6 +56,7 @@ impl Planned {
             home: number(raw.home),
             part: number(raw.part),
             slice_permille: raw.slice_permille,
+            row: number(raw.row),
         }
     }
 }

@@ -16,6 +16,12 @@ pub const MAX_TARGETS: usize = 1024;
 /// The slice factors that a plan may give, in thousandths.
 pub const SLICE_PERMILLE: std::ops::RangeInclusive<u32> = 1..=10_000;
 
+/// Rows of time that a plan may have.
+pub const MAX_ROWS: usize = 1024;
+
+/// How long a row of time may be, in nanoseconds.
+pub const ROW_NS: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+
 /// What the scheduler should do. The empty plan is plain scheduling.
 ///
 /// A plan moves tasks and delays them; it forbids none to run. A task's mask goes before its home and its
@@ -29,8 +35,20 @@ pub struct Plan {
     pub tasks: BTreeMap<i32, Target>,
     /// What holds for all tasks of a group itself, by the group's id.
     pub groups: BTreeMap<u64, Target>,
+    /// Rows of time, which [`Target::row`] counts into.
+    pub rows: Rows,
     /// Pages that move.
     pub pages: PagePlan,
+}
+
+/// Rows of time, one after the other, again and again: in each, its members run at the same time, each on
+/// the CPU that is its home. A row without members is the time of everybody else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// How many; none if nothing runs by rows.
+    pub count: usize,
+    /// How long each is: [`ROW_NS`], if there are any.
+    pub length_ns: u64,
 }
 
 /// What holds for a task, or for each task of a group.
@@ -42,11 +60,13 @@ pub struct Target {
     pub part: Option<usize>,
     /// Its slice, in thousandths of what the policy gives it.
     pub slice_permille: u32,
+    /// The row in whose time it goes before others on the CPU that is its home; it must have one.
+    pub row: Option<usize>,
 }
 
 impl Default for Target {
     fn default() -> Self {
-        Self { home: None, part: None, slice_permille: 1000 }
+        Self { home: None, part: None, slice_permille: 1000, row: None }
     }
 }
 
@@ -137,6 +157,25 @@ pub enum PlanError {
         /// As given.
         permille: u32,
     },
+    /// More than [`MAX_ROWS`].
+    #[error("the plan has {0} rows of time; it may have {MAX_ROWS}")]
+    TooManyRows(usize),
+    /// A length out of [`ROW_NS`].
+    #[error("the plan's rows are {0} ns long; 1 ms to 1 s is possible")]
+    RowLength(u64),
+    /// A row that is not there.
+    #[error("the plan gives {of} row {row} of {rows}")]
+    Row {
+        /// Whose.
+        of: Of,
+        /// As given.
+        row: usize,
+        /// How many there are.
+        rows: usize,
+    },
+    /// A row without a CPU.
+    #[error("the plan gives {0} a row, but no home to run at")]
+    RowWithoutHome(Of),
     /// What is said of pages.
     #[error(transparent)]
     Pages(#[from] PagePlanError),
@@ -150,6 +189,7 @@ impl Plan {
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), PlanError> {
         let cpus: BTreeSet<usize> = snapshot.cpus.iter().map(|cpu| cpu.number).collect();
         self.check_parts(&cpus)?;
+        self.check_rows()?;
         let count = self.tasks.len() + self.groups.len();
         if count > MAX_TARGETS {
             return Err(PlanError::TooManyTargets(count));
@@ -182,8 +222,19 @@ impl Plan {
         left.first().map_or(Ok(()), |&cpu| Err(PlanError::LeftOut(cpu)))
     }
 
+    fn check_rows(&self) -> Result<(), PlanError> {
+        let Rows { count, length_ns } = self.rows;
+        if count > MAX_ROWS {
+            return Err(PlanError::TooManyRows(count));
+        }
+        if count > 0 && !ROW_NS.contains(&length_ns) {
+            return Err(PlanError::RowLength(length_ns));
+        }
+        Ok(())
+    }
+
     fn check_target(&self, of: Of, target: &Target, cpus: &BTreeSet<usize>) -> Result<(), PlanError> {
-        let Target { home, part, slice_permille } = *target;
+        let Target { home, part, slice_permille, row } = *target;
         if let Some(home) = home.filter(|home| !cpus.contains(home)) {
             return Err(PlanError::Home { of, home });
         }
@@ -198,7 +249,11 @@ impl Plan {
         if !SLICE_PERMILLE.contains(&slice_permille) {
             return Err(PlanError::Slice { of, permille: slice_permille });
         }
-        Ok(())
+        match row {
+            Some(row) if row >= self.rows.count => Err(PlanError::Row { of, row, rows: self.rows.count }),
+            Some(_) if home.is_none() => Err(PlanError::RowWithoutHome(of)),
+            _ => Ok(()),
+        }
     }
 
     /// The part that a CPU is in, if there are parts.
@@ -235,7 +290,7 @@ mod tests {
     #[test]
     fn a_plan_of_what_is_there_is_right() {
         assert_eq!(Plan::default().check(&machine()), Ok(()));
-        let target = Target { home: Some(4), part: Some(1), slice_permille: 500 };
+        let target = Target { home: Some(4), part: Some(1), slice_permille: 500, row: None };
         assert_eq!(group(target).check(&machine()), Ok(()));
     }
 
@@ -272,6 +327,25 @@ mod tests {
         assert_eq!(error(&Plan { tasks, ..Plan::default() }), PlanError::TooManyTargets(MAX_TARGETS + 1));
         let tasks = [(0, target)].into();
         assert_eq!(error(&Plan { tasks, ..Plan::default() }), PlanError::NoTask(0));
+    }
+
+    #[test]
+    fn a_row_is_one_of_the_plan_and_its_member_has_a_home() {
+        let of = Of::Group(7);
+        let with = |rows, target| Plan { rows, ..group(target) };
+        let rows = Rows { count: 2, length_ns: 100_000_000 };
+        let member = Target { row: Some(1), ..Target::at_home(0) };
+        assert_eq!(with(rows, member).check(&machine()), Ok(()));
+        for (rows, target, wrong) in [
+            (Rows { count: 1, ..rows }, member, PlanError::Row { of, row: 1, rows: 1 }),
+            (Rows::default(), member, PlanError::Row { of, row: 1, rows: 0 }),
+            (rows, Target { home: None, ..member }, PlanError::RowWithoutHome(of)),
+            (Rows { count: MAX_ROWS + 1, ..rows }, member, PlanError::TooManyRows(MAX_ROWS + 1)),
+            (Rows { length_ns: 999_999, ..rows }, member, PlanError::RowLength(999_999)),
+            (Rows { length_ns: 1_000_000_001, ..rows }, member, PlanError::RowLength(1_000_000_001)),
+        ] {
+            assert_eq!(error(&with(rows, target)), wrong);
+        }
     }
 
     #[test]

@@ -136,7 +136,12 @@ impl<M: Memory> Board<M> {
 
 /// A plan as the scheduler reads it.
 fn buffer(plan: &Plan, until_ns: u64) -> PlanBuffer {
-    let mut buffer = PlanBuffer { until_ns, ..PlanBuffer::zeroed() };
+    let mut buffer = PlanBuffer {
+        until_ns,
+        row_ns: plan.rows.length_ns,
+        nr_rows: plan.rows.count as u32,
+        ..PlanBuffer::zeroed()
+    };
     let groups = plan.groups.iter().map(|(&id, target)| target_of(id, target));
     let tasks = plan.tasks.iter().map(|(&tid, target)| target_of(OF_TASK | tid as u64, target));
     // Both are by id, and the bit of tasks is the highest.
@@ -154,7 +159,7 @@ fn target_of(id: u64, target: &hearth_policy::Target) -> Target {
         home: number(target.home),
         part: number(target.part),
         slice_permille: target.slice_permille,
-        pad: 0,
+        row: number(target.row),
     }
 }
 

@@ -139,8 +139,8 @@ shared! {
         pub part: i32,
         /// Of the slice that it would have; 1000 leaves it as it is.
         pub slice_permille: u32,
-        /// 0.
-        pub pad: u32,
+        /// The row of time in which it goes before others at its home; -1 for none.
+        pub row: i32,
     }
 }
 
@@ -150,10 +150,12 @@ shared! {
     pub struct PlanBuffer = hearth_plan {
         /// By the kernel's monotonic clock: afterwards it is dropped.
         pub until_ns: u64,
+        /// How long each row of time is.
+        pub row_ns: u64,
+        /// Rows of time, one after the other; 0 for none.
+        pub nr_rows: u32,
         /// How many there are.
         pub nr_targets: u32,
-        /// 0.
-        pub pad: u32,
         /// By id, ascending.
         pub targets: [Target; MAX_TARGETS],
     }
@@ -278,7 +280,7 @@ shared! {
         pub part: i32,
         /// See [`Target::slice_permille`].
         pub slice_permille: u32,
-        /// 0.
-        pub pad: u32,
+        /// See [`Target::row`].
+        pub row: i32,
     }
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use hearth_policy::planners::Planner;
-use hearth_policy::{Controller, Plan, Snapshot, Target};
+use hearth_policy::{Controller, Plan, Rows, Snapshot, Target};
 use proptest::prelude::*;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
@@ -69,7 +69,7 @@ impl Anything {
         parts
     }
 
-    fn target(&mut self, snapshot: &Snapshot, parts: &[Vec<usize>]) -> Target {
+    fn target(&mut self, snapshot: &Snapshot, parts: &[Vec<usize>], rows: Rows) -> Target {
         let part = Some(self.below(parts.len())).filter(|_| self.confines && !parts.is_empty());
         let part = part.filter(|_| self.below(2) == 0);
         let homes = match part {
@@ -78,7 +78,8 @@ impl Anything {
         };
         let home = Some(homes[self.below(homes.len())]).filter(|_| self.below(2) == 0);
         let slice_permille = if self.below(2) == 0 { 1000 } else { 1 + self.below(2000) as u32 };
-        Target { home, part, slice_permille }
+        let row = home.filter(|_| rows.count > 0 && self.below(2) == 0).map(|_| self.below(rows.count));
+        Target { home, part, slice_permille, row }
     }
 }
 
@@ -94,15 +95,19 @@ impl Planner for Anything {
             2..=4 => plan.parts = self.parts(snapshot),
             _ => {}
         }
+        if self.below(2) == 0 {
+            plan.rows =
+                Rows { count: 1 + self.below(4), length_ns: (10 + self.below(150) as u64) * 1_000_000 };
+        }
         for task in &snapshot.tasks {
             if self.below(3) == 0 {
-                let target = self.target(snapshot, &plan.parts);
+                let target = self.target(snapshot, &plan.parts, plan.rows);
                 plan.tasks.insert(task.tid, target);
             }
         }
         for &group in snapshot.groups.keys() {
             if self.below(3) == 0 {
-                let target = self.target(snapshot, &plan.parts);
+                let target = self.target(snapshot, &plan.parts, plan.rows);
                 plan.groups.insert(group, target);
             }
         }

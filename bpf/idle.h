@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Idle CPUs: which of them a task takes that wakes up or has to wait. Once taken, a CPU does not
+ * count as idle any more: it is claimed.
+ */
+#ifndef HEARTH_IDLE_H
+#define HEARTH_IDLE_H
+
+/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
+ * not have made it yet, and looks again when it has (hearth_update_idle). */
+static __always_inline bool claim_idle(s32 cpu)
+{
+	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
+/* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. */
+verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
+				    struct hearth_task *tc __arg_nonnull)
+{
+	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
+	u32 i;
+
+	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
+	    scx_bpf_test_and_clear_cpu_idle(tc->home))
+		return tc->home;
+	/* Then it takes its home, whatever runs there. */
+	if (is_in_row(tc))
+		return NO_CPU;
+	if (tc->part < 0)
+		return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	bpf_for(i, 0, topology.nr_online) {
+		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
+
+		if (part_of(shape, cpu) == (u32)tc->part &&
+		    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
+			return cpu;
+	}
+	return NO_CPU;
+}
+
+/* An idle CPU for a task that waits. */
+static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc)
+{
+	return is_placed(tc) ? idle_cpu_of_plan(p, tc) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+/* The idle CPU where the task has most credit. */
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
+{
+	s32 last = tc->last_cpu;
+	bool is_idle = false;
+	s32 cpu;
+
+	if (last >= 0 && !is_attached() && (policy.llc_ns || policy.node_ns)) {
+		/* What that search finds first, without the call. */
+		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
+		    bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(last))
+			return last;
+		/* The kernel's own search: the last CPU, its cache domain, its node, any; whole
+		 * cores before those whose sibling is busy. For a wake-up of who is about to
+		 * sleep, also the CPU that makes it. */
+		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
+		return is_idle ? cpu : NO_CPU;
+	}
+	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
+		if (bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(last))
+			return last;
+		if (is_attached())
+			return NO_CPU;
+	}
+	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+/* Has a CPU that was idle, and is claimed, look for work. */
+static __always_inline void wake(s32 cpu)
+{
+	cpu_ctx(cpu)->is_claimed = true;
+	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+#endif
