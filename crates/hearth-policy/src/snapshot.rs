@@ -1,8 +1,10 @@
 //! What a planner is told: tasks, CPUs, groups and memory at one moment.
 
 mod memory;
+mod program;
 
 pub use memory::{Memory, Moved, Page, Process};
+pub use program::{Asks, Members, Program};
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -23,6 +25,8 @@ pub struct Snapshot {
     pub masks: Vec<CpuSet>,
     /// The groups of these tasks, by id.
     pub groups: BTreeMap<u64, Group>,
+    /// Parallel programs that asked to be scheduled as one, in the order in which they asked.
+    pub programs: Vec<Program>,
     /// Processes and the pages that they use.
     pub memory: Memory,
     /// Where a set is in `masks`.

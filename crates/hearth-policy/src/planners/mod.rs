@@ -1,10 +1,17 @@
 //! Planners, a file each. docs/write-a-planner.md adds one.
 
+mod gangs;
+mod layout;
 mod masks;
+mod matrix;
 mod pages;
+mod programs;
+mod sets;
 
+pub use gangs::{Gangs, ROW_NS};
 pub use masks::Masks;
 pub use pages::Pages;
+pub use sets::Sets;
 
 use crate::plan::Plan;
 use crate::snapshot::Snapshot;
@@ -19,12 +26,14 @@ pub trait Planner: Send {
 }
 
 /// The names of the planners of CPUs. [`Pages`] is not among them: it follows a page policy.
-pub const NAMES: [&str; 1] = ["masks"];
+pub const NAMES: [&str; 3] = ["gangs", "masks", "sets"];
 
 /// The planner of this name.
 pub fn named(name: &str) -> Option<Box<dyn Planner>> {
     match name {
+        "gangs" => Some(Box::new(Gangs::default())),
         "masks" => Some(Box::new(Masks::default())),
+        "sets" => Some(Box::new(Sets::default())),
         _ => None,
     }
 }
