@@ -69,6 +69,7 @@ int snapshot(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel(sample.mask, mask_bytes, p->cpus_ptr);
 	sample.tid = p->pid;
 	sample.process = p->tgid;
+	sample.parent = BPF_CORE_READ(p, real_parent, tgid);
 	sample.cpu = p->thread_info.cpu;
 	sample.state = state_of(p);
 	bpf_seq_write(ctx->meta->seq, &sample, sizeof(sample));

@@ -29,7 +29,8 @@ struct hearth_sample {
 	s32 cpu;
 	u32 weight;
 	u32 state;
-	u32 pad;
+	/* The process that began it, or took it over. */
+	s32 parent;
 };
 
 #endif

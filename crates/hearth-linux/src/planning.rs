@@ -4,6 +4,7 @@
 //! that panics, errs or never returns leaves plain scheduling, for each plan holds for a few steps only.
 
 use crate::board::{Board, board};
+use crate::programs::Programs;
 use crate::snapshot::now_ns;
 use crate::{Error, Scheduler, Snapshots};
 use hearth_host::planner::Account;
@@ -76,29 +77,33 @@ impl Reach {
 /// The road between tasks and the scheduler, in both directions.
 trait Road {
     fn snapshot(&mut self) -> Result<Snapshot, Error>;
-    fn publish(&mut self, plan: &Plan, until_ns: u64) -> (Outcome, u64);
+    fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64);
 }
 
 struct KernelRoad {
     snapshots: Snapshots,
     board: Board,
+    programs: Programs,
 }
 
 impl KernelRoad {
-    fn open(reach: &Reach) -> Result<Self, Error> {
+    fn open(reach: &Reach, programs: Programs) -> Result<Self, Error> {
         let snapshots = Snapshots::load(&reach.host, Some(reach.task_ctxs.as_fd()), reach.is_partial)?;
         let board = board(reach.data.as_fd(), &reach.host)?;
         crate::memory::give_back();
-        Ok(Self { snapshots, board })
+        Ok(Self { snapshots, board, programs })
     }
 }
 
 impl Road for KernelRoad {
     fn snapshot(&mut self) -> Result<Snapshot, Error> {
-        self.snapshots.take()
+        let mut snapshot = self.snapshots.take()?;
+        self.programs.follow(&mut snapshot);
+        Ok(snapshot)
     }
 
-    fn publish(&mut self, plan: &Plan, until_ns: u64) -> (Outcome, u64) {
+    fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64) {
+        self.programs.note(snapshot, plan);
         (self.board.publish(plan, until_ns), self.board.published().sequence)
     }
 }
@@ -148,7 +153,7 @@ pub(crate) struct Planning {
 
 impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
-    pub(crate) fn begin(controller: Controller) -> Result<Self, Error> {
+    pub(crate) fn begin(controller: Controller, programs: Programs) -> Result<Self, Error> {
         let (reaches, received) = mpsc::channel();
         let name = controller.names().collect::<Vec<_>>().join(", ");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
@@ -156,7 +161,7 @@ impl Planning {
         let shared = Arc::clone(&told);
         thread::Builder::new()
             .name("planner".into())
-            .spawn(move || serve(&received, controller, &shared))
+            .spawn(move || serve(&received, controller, &programs, &shared))
             .map_err(|error| Error::refused("begin planning", error.into()))?;
         Ok(Self { reaches, told })
     }
@@ -178,10 +183,10 @@ impl Planning {
 }
 
 /// Plans for one scheduler after the other, until there will be no more.
-fn serve(reaches: &Receiver<Reach>, mut controller: Controller, told: &Shared) {
+fn serve(reaches: &Receiver<Reach>, mut controller: Controller, programs: &Programs, told: &Shared) {
     let Ok(mut reach) = reaches.recv() else { return };
     loop {
-        let next = match KernelRoad::open(&reach) {
+        let next = match KernelRoad::open(&reach, programs.clone()) {
             Ok(mut road) => steps(reaches, &mut controller, &mut road, told),
             Err(error) => {
                 lock(told).status.failure = Some(error.to_string());
@@ -258,7 +263,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
         .map_err(Failure::of)?;
     let holds_for = interval(cpu_time().saturating_sub(cpu_begin)) * Controller::STEPS_TO_HOLD;
     let until_ns = now_ns() + holds_for.as_nanos() as u64;
-    let (outcome, sequence) = road.publish(&plan, until_ns);
+    let (outcome, sequence) = road.publish(&snapshot, &plan, until_ns);
     let mut told = lock(told);
     let status = &mut told.status;
     status.account.steps += 1;
@@ -320,7 +325,7 @@ mod tests {
             Ok(Snapshot::new(0, [(0, 0, 0)]))
         }
 
-        fn publish(&mut self, plan: &Plan, _: u64) -> (Outcome, u64) {
+        fn publish(&mut self, _: &Snapshot, plan: &Plan, _: u64) -> (Outcome, u64) {
             self.published.push(plan.clone());
             (Outcome::Published, self.published.len() as u64)
         }

@@ -106,6 +106,7 @@ fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, bytes: &[u8]) 
     snapshot.add(Task {
         tid: sample.tid,
         process: sample.process,
+        parent: sample.parent,
         group: sample.group,
         weight: sample.weight,
         cpu: usize::try_from(sample.cpu).unwrap_or(0),

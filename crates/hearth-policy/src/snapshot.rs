@@ -4,7 +4,7 @@ mod memory;
 mod program;
 
 pub use memory::{Memory, Moved, Page, Process};
-pub use program::{Asks, Members, Program};
+pub use program::{Asks, Program};
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -55,6 +55,8 @@ pub struct Task {
     pub tid: i32,
     /// The process that it is of.
     pub process: i32,
+    /// The process that began that one, or took it over; 0 if there is none.
+    pub parent: i32,
     /// Its control group; 0 if there are none.
     pub group: u64,
     /// 100 is that of nice 0.

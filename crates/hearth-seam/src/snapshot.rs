@@ -39,8 +39,8 @@ shared! {
         pub weight: u32,
         /// [`ASLEEP`], [`WAITING`] or [`RUNNING`].
         pub state: u32,
-        /// 0.
-        pub pad: u32,
+        /// The process that began it, or took it over.
+        pub parent: i32,
     }
 }
 

@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Pages(arguments) => linux::pages::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Set(arguments) => linux::set::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Trace(arguments) => linux::trace::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),

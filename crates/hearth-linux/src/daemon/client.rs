@@ -1,7 +1,7 @@
 //! The client's end of the daemon's socket.
 
-use super::status::{Refusal, Status, Tasks, Told};
-use crate::Error;
+use super::status::{ProgramId, Refusal, Status, Tasks, Told};
+use crate::{Error, ProgramStatus};
 use serde::de::DeserializeOwned;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -16,8 +16,7 @@ pub fn ask_status(folder: &Path) -> Result<Option<Status>, Error> {
 
 /// Asks the daemon what the scheduler remembers of threads; `None` if there is none.
 pub fn ask_tasks(folder: &Path, tids: &[i32]) -> Result<Option<Tasks>, Error> {
-    let tids: Vec<String> = tids.iter().map(ToString::to_string).collect();
-    ask(folder, &format!("task {}", tids.join(" ")))
+    ask(folder, &format!("task {}", words(tids)))
 }
 
 /// Has the daemon tell decisions from now on: about a process or thread, or all.
@@ -39,6 +38,38 @@ pub fn ask_service<T: DeserializeOwned>(folder: &Path, service: &str, pid: i32) 
 /// Has the daemon tell no more decisions; returns the last ones.
 pub fn ask_untrace(folder: &Path) -> Result<Option<Told>, Error> {
     ask(folder, "untrace")
+}
+
+/// Has the daemon schedule processes, and those that they begin, as one program: as a gang, or in a set of its
+/// own, on so many CPUs at most. Gives its number; `None` if there is no daemon.
+pub fn ask_program(
+    folder: &Path,
+    is_gang: bool,
+    cpus: Option<usize>,
+    pids: &[i32],
+) -> Result<Option<u32>, Error> {
+    let asks = if is_gang { "gang" } else { "set" };
+    let answer = ask(folder, &format!("ask {asks} {} {}", cpus.unwrap_or(0), words(pids)))?;
+    Ok(answer.map(|ProgramId { id }| id))
+}
+
+/// Adds processes to a program; `None` if there is no daemon.
+pub fn ask_bind(folder: &Path, id: u32, pids: &[i32]) -> Result<Option<()>, Error> {
+    Ok(ask::<ProgramId>(folder, &format!("bind {id} {}", words(pids)))?.map(|_| ()))
+}
+
+/// Has a program scheduled as others are; `None` if there is no daemon.
+pub fn ask_forget(folder: &Path, id: u32) -> Result<Option<()>, Error> {
+    Ok(ask::<ProgramId>(folder, &format!("forget {id}"))?.map(|_| ()))
+}
+
+/// The programs that are scheduled as one; `None` if there is no daemon.
+pub fn ask_programs(folder: &Path) -> Result<Option<Vec<ProgramStatus>>, Error> {
+    ask(folder, "programs")
+}
+
+fn words(numbers: &[i32]) -> String {
+    numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, Error> {

@@ -6,18 +6,25 @@
 //! trace PID    has the decisions about a process or thread told from now on; 0: all
 //! decisions    those that were told since the last time
 //! untrace      has none told any more
+//! ask gang|set CPUS PID...   these processes are a program that is scheduled as one, on so many CPUs at most
+//!                            (0: as many as there are); answers with its number
+//! bind ID PID...             these, too, are of that program
+//! forget ID                  that program is scheduled as others are
+//! programs                   all of them
 //! SERVICE PID  what one of the services knows of a process
 //! ```
 
 use super::parts::Parts;
-use super::status::{Refusal, Status, Tasks, Told};
+use super::status::{ProgramId, Refusal, Status, Tasks, Told};
 use crate::{Error, Scheduler};
+use hearth_policy::snapshot::Asks;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::str::SplitWhitespace;
 use std::time::{Duration, Instant};
 
 /// A client that traces and does not ask for so long is gone.
@@ -38,6 +45,7 @@ enum Request {
     Status,
     Service(String, i32),
     Scheduler(Question),
+    Program(Asked),
 }
 
 /// What only a scheduler can answer.
@@ -47,6 +55,39 @@ enum Question {
     Trace(Option<i32>),
     Decisions,
     Untrace,
+}
+
+/// Of programs that are scheduled as one.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Ask(Asks, Option<usize>, Vec<i32>),
+    Bind(u32, Vec<i32>),
+    Forget(u32),
+    List,
+}
+
+impl Asked {
+    /// After the first word.
+    fn parse(word: &str, words: &mut SplitWhitespace<'_>) -> Option<Self> {
+        let pids = |words: &mut SplitWhitespace<'_>| {
+            words.map(|pid| pid.parse().ok().filter(|pid| *pid > 0)).collect::<Option<Vec<i32>>>()
+        };
+        Some(match word {
+            "ask" => {
+                let asks = match words.next()? {
+                    "gang" => Asks::Gang,
+                    "set" => Asks::Set,
+                    _ => return None,
+                };
+                let cpus: usize = words.next()?.parse().ok()?;
+                Self::Ask(asks, (cpus > 0).then_some(cpus), pids(words)?)
+            }
+            "bind" => Self::Bind(words.next()?.parse().ok()?, pids(words)?),
+            "forget" => Self::Forget(words.next()?.parse().ok()?),
+            "programs" => Self::List,
+            _ => return None,
+        })
+    }
 }
 
 impl Request {
@@ -64,6 +105,9 @@ impl Request {
             }
             Some("decisions") => Self::Scheduler(Question::Decisions),
             Some("untrace") => Self::Scheduler(Question::Untrace),
+            Some(word @ ("ask" | "bind" | "forget" | "programs")) => {
+                Self::Program(Asked::parse(word, &mut words)?)
+            }
             Some(service) => Self::Service(service.to_owned(), words.next()?.parse().ok()?),
         };
         words.next().is_none().then_some(request)
@@ -98,12 +142,30 @@ fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Statu
             let service = parts.services.get(name.as_str());
             serde_json::to_vec(&service.map(|service| service.process(*pid)))
         }
+        Request::Program(asked) => return answer_programs(parts, asked),
         Request::Scheduler(question) => match &mut parts.scheduler {
             Some(scheduler) => answer_of(scheduler, question),
             None => return refuse("the kernel's own scheduler schedules; Hearth only moves pages"),
         },
     };
     answer.unwrap_or_default()
+}
+
+fn answer_programs(parts: &Parts, asked: &Asked) -> Vec<u8> {
+    if parts.planning.is_none() {
+        return refuse("nobody plans here; start Hearth with a scheduler and the planners sets and gangs");
+    }
+    let programs = &parts.programs;
+    let answer = match asked {
+        Asked::Ask(asks, cpus, pids) => programs.ask(*asks, *cpus, pids),
+        Asked::Bind(id, pids) => programs.bind(*id, pids).map(|()| *id),
+        Asked::Forget(id) => programs.forget(*id).map(|()| *id),
+        Asked::List => return serde_json::to_vec(&programs.list()).unwrap_or_default(),
+    };
+    match answer {
+        Ok(id) => serde_json::to_vec(&ProgramId { id }).unwrap_or_default(),
+        Err(error) => refuse(&error.to_string()),
+    }
 }
 
 fn answer_of(scheduler: &mut Scheduler, question: &Question) -> serde_json::Result<Vec<u8>> {
@@ -172,7 +234,7 @@ impl Control {
                 }
                 None => refuse(
                     "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace, \
-                     SERVICE PID",
+                     ask gang|set CPUS PID..., bind ID PID..., forget ID, programs, SERVICE PID",
                 ),
             };
             let _ = client.write_all(&text);
@@ -195,6 +257,27 @@ mod tests {
         assert_eq!(Request::parse(""), Some(Request::Status));
         assert_eq!(Request::parse("status\n"), Some(Request::Status));
         assert_eq!(Request::parse("pages 7"), Some(Request::Service("pages".into(), 7)));
+        for (line, asked) in [
+            ("ask gang 0 7 8", Asked::Ask(Asks::Gang, None, vec![7, 8])),
+            ("ask set 4", Asked::Ask(Asks::Set, Some(4), Vec::new())),
+            ("bind 3 7", Asked::Bind(3, vec![7])),
+            ("forget 3", Asked::Forget(3)),
+            ("programs", Asked::List),
+        ] {
+            assert_eq!(Request::parse(line), Some(Request::Program(asked)), "{line}");
+        }
+        for wrong in [
+            "ask",
+            "ask row 0 1",
+            "ask set -1",
+            "ask set 1 0",
+            "bind",
+            "bind x 1",
+            "forget 1 2",
+            "programs 1",
+        ] {
+            assert_eq!(Request::parse(wrong), None, "{wrong}");
+        }
         for (line, question) in [
             ("task 1 22\n", Question::Tasks(vec![1, 22])),
             ("task", Question::Tasks(Vec::new())),

@@ -10,7 +10,10 @@ mod parts;
 mod session;
 mod status;
 
-pub use client::{ask_decisions, ask_service, ask_status, ask_tasks, ask_trace, ask_untrace};
+pub use client::{
+    ask_bind, ask_decisions, ask_forget, ask_program, ask_programs, ask_service, ask_status, ask_tasks,
+    ask_trace, ask_untrace,
+};
 pub use lock::{Held, Holder, PATIENCE, await_end, holder};
 pub use parts::Work;
 pub use session::{Off, Session};

@@ -2,6 +2,7 @@
 
 use crate::only::Only;
 use crate::planning::{Planning, Reach, Stuck};
+use crate::programs::Programs;
 use crate::{Error, Options, Scheduler, memory};
 use hearth_host::journal::Journal;
 use hearth_host::service::{Running, Service, Setting};
@@ -21,8 +22,9 @@ pub struct Work {
     pub services: Vec<Box<dyn Service>>,
     /// The folder of the cgroup whose tasks alone are to be Hearth's.
     pub only: Option<PathBuf>,
-    /// The planner of the scheduler, one of [`planners::NAMES`]; none if it is to be left without plans.
-    pub planner: Option<String>,
+    /// The scheduler's planners, of [`planners::NAMES`], in the order in which they make a plan; none if it is
+    /// to be left without plans.
+    pub planners: Vec<String>,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
     /// For tests: after some steps the planner never returns.
@@ -33,6 +35,7 @@ pub struct Work {
 pub(super) struct Parts {
     pub(super) scheduler: Option<Scheduler>,
     pub(super) planning: Option<Planning>,
+    pub(super) programs: Programs,
     pub(super) only: Option<Only>,
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
@@ -46,12 +49,14 @@ impl Parts {
         let mut parts = Self {
             scheduler: None,
             planning: None,
+            programs: Programs::default(),
             only: None,
             services: BTreeMap::new(),
             since: Instant::now(),
         };
-        if let (Some(name), Some(_)) = (&work.planner, &work.policy) {
-            parts.planning = Some(Planning::begin(controller(name, work.planner_stalls)?)?);
+        if work.policy.is_some() && !work.planners.is_empty() {
+            let controller = controller(&work.planners, work.planner_stalls)?;
+            parts.planning = Some(Planning::begin(controller, parts.programs.clone())?);
         }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
@@ -85,9 +90,10 @@ impl Parts {
     }
 }
 
-fn controller(planner: &str, stalls: bool) -> Result<Controller, Error> {
-    let unknown = || Error::NoPlanner { name: planner.to_owned() };
-    let mut all: Vec<Box<dyn Planner>> = vec![planners::named(planner).ok_or_else(unknown)?];
+fn controller(names: &[String], stalls: bool) -> Result<Controller, Error> {
+    let planner =
+        |name: &String| planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.clone() });
+    let mut all: Vec<Box<dyn Planner>> = names.iter().map(planner).collect::<Result<_, _>>()?;
     if stalls {
         all.push(Box::new(Stuck::default()));
     }

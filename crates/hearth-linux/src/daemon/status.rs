@@ -71,6 +71,13 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
     }
 }
 
+/// The number of a program that is scheduled as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramId {
+    /// Among all that ever asked.
+    pub id: u32,
+}
+
 /// Decisions that were told, and what was lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {

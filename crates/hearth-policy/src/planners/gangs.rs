@@ -17,7 +17,7 @@ use super::Planner;
 use super::matrix::{Matrix, Stretch};
 use super::programs::Programs;
 use crate::plan::{MAX_TARGETS, Plan, Rows, Target};
-use crate::snapshot::{Asks, Members, Snapshot};
+use crate::snapshot::{Asks, Snapshot};
 use std::collections::BTreeMap;
 
 /// How long a row is, if nothing else is said: as in the paper.
@@ -36,7 +36,7 @@ pub struct Gangs {
     /// The machine's CPUs in the order of columns, with their domains.
     columns: Vec<(usize, usize)>,
     matrix: Matrix,
-    gangs: BTreeMap<Members, Gang>,
+    gangs: BTreeMap<u32, Gang>,
     compacted_ns: u64,
     /// Steps since a task that is in no gang waited.
     others_waited: u32,
@@ -107,22 +107,22 @@ impl Gangs {
         Matrix::new(&self.columns.iter().map(|(_, domain)| *domain).collect::<Vec<_>>())
     }
 
-    fn follow_programs(&mut self, programs: BTreeMap<Members, Vec<i32>>) {
+    fn follow_programs(&mut self, programs: BTreeMap<u32, Vec<i32>>) {
         let matrix = &mut self.matrix;
-        self.gangs.retain(|members, gang| {
-            let stays = programs.get(members).is_some_and(|tids| tids.len() == gang.tids.len());
+        self.gangs.retain(|id, gang| {
+            let stays = programs.get(id).is_some_and(|tids| tids.len() == gang.tids.len());
             if !stays {
                 matrix.remove(&gang.places);
             }
             stays
         });
-        for (members, tids) in programs {
-            match self.gangs.get_mut(&members) {
+        for (id, tids) in programs {
+            match self.gangs.get_mut(&id) {
                 // Others of the same number: each takes the place of one that is gone.
                 Some(gang) => gang.tids = tids,
                 None => {
                     let places = self.matrix.place(tids.len());
-                    self.gangs.insert(members, Gang { tids, places });
+                    self.gangs.insert(id, Gang { tids, places });
                 }
             }
         }
@@ -140,17 +140,17 @@ impl Gangs {
     /// Places all anew, the widest first, if that takes fewer rows.
     fn compact(&mut self) {
         let mut matrix = self.empty();
-        let mut widest: Vec<(Members, usize)> =
-            self.gangs.iter().map(|(members, gang)| (*members, gang.tids.len())).collect();
-        widest.sort_by_key(|(members, width)| (std::cmp::Reverse(*width), *members));
-        let places: Vec<(Members, Vec<Stretch>)> =
-            widest.into_iter().map(|(members, width)| (members, matrix.place(width))).collect();
+        let mut widest: Vec<(u32, usize)> =
+            self.gangs.iter().map(|(id, gang)| (*id, gang.tids.len())).collect();
+        widest.sort_by_key(|(id, width)| (std::cmp::Reverse(*width), *id));
+        let places: Vec<(u32, Vec<Stretch>)> =
+            widest.into_iter().map(|(id, width)| (id, matrix.place(width))).collect();
         if matrix.rows() >= self.matrix.rows() {
             return;
         }
         self.matrix = matrix;
-        for (members, places) in places {
-            if let Some(gang) = self.gangs.get_mut(&members) {
+        for (id, places) in places {
+            if let Some(gang) = self.gangs.get_mut(&id) {
                 gang.places = places;
             }
         }
@@ -181,10 +181,7 @@ impl Gangs {
 /// The part to which earlier planners keep the gangs; that of the first one counts for all.
 fn part_of_gangs(snapshot: &Snapshot, plan: &Plan) -> Option<usize> {
     let first = snapshot.programs.iter().find(|program| program.asks == Asks::Gang)?;
-    let task = snapshot.tasks.iter().find(|task| match first.members {
-        Members::Process(process) => task.process == process,
-        Members::Group(group) => task.group == group,
-    })?;
+    let task = snapshot.tasks.iter().find(|task| first.processes.contains(&task.process))?;
     plan.target(task.tid, task.group)?.part
 }
 
@@ -199,8 +196,8 @@ mod tests {
         let mut snapshot = Snapshot::new(at_s * 1_000_000_000, (0..8).map(|cpu| (cpu, cpu / 4, 0)));
         let mask = snapshot.mask((0..8).collect());
         for &(process, width) in gangs {
-            let members = Members::Process(process);
-            snapshot.programs.push(Program { members, asks: Asks::Gang, cpus: None });
+            let processes = [process].into();
+            snapshot.programs.push(Program { id: process as u32, processes, asks: Asks::Gang, cpus: None });
             for tid in (0..width as i32).map(|thread| process * 100 + thread) {
                 snapshot.add(Task { tid, process, mask, ..Task::default() });
             }

@@ -1,13 +1,12 @@
 //! Which CPUs each processor set has.
 
-use crate::snapshot::Members;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Sets of CPUs, none of which is empty or has a CPU of another.
+/// Sets of CPUs by whose they are, none of which is empty or has a CPU of another; nobody's is the default set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Layout {
-    sets: Vec<(Option<Members>, Vec<usize>)>,
+    sets: Vec<(Option<u32>, Vec<usize>)>,
 }
 
 /// A CPU: its node, cache domain and number.
@@ -23,7 +22,7 @@ struct Set {
 impl Layout {
     /// Sets of these sizes, which together are all CPUs. Each has whole cache domains first, of one node if
     /// that is possible, and of those it had before.
-    pub fn new(cpus: &[Cpu], sizes: &[(Option<Members>, usize)], before: &Self) -> Self {
+    pub fn new(cpus: &[Cpu], sizes: &[(Option<u32>, usize)], before: &Self) -> Self {
         let mut sets: Vec<Set> = sizes
             .iter()
             .map(|(key, wanted)| Set {
@@ -51,11 +50,11 @@ impl Layout {
         Self { sets: keys.zip(cpus).filter(|(_, cpus)| !cpus.is_empty()).collect() }
     }
 
-    pub fn sets(&self) -> impl Iterator<Item = (Option<Members>, &Vec<usize>)> {
+    pub fn sets(&self) -> impl Iterator<Item = (Option<u32>, &Vec<usize>)> {
         self.sets.iter().map(|(key, cpus)| (*key, cpus))
     }
 
-    fn of(&self, key: Option<Members>) -> Option<&Vec<usize>> {
+    fn of(&self, key: Option<u32>) -> Option<&Vec<usize>> {
         self.sets.iter().find(|(other, _)| *other == key).map(|(_, cpus)| cpus)
     }
 }

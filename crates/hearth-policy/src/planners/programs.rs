@@ -1,13 +1,13 @@
 //! What the planners of parallel programs look at.
 
-use crate::snapshot::{Asks, Members, Snapshot, State, Task};
+use crate::snapshot::{Asks, Snapshot, State};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Programs that asked for the same, and everybody else.
 #[derive(Default)]
 pub(super) struct Programs {
-    /// The tasks of each, ascending; none without.
-    pub tids: BTreeMap<Members, Vec<i32>>,
+    /// The tasks of each, by its id, ascending; none without.
+    pub tids: BTreeMap<u32, Vec<i32>>,
     /// Tasks of nobody's that run or could, and whether one of them waits.
     pub others: usize,
     pub others_wait: bool,
@@ -17,16 +17,14 @@ pub(super) struct Programs {
 
 impl Programs {
     pub fn of(snapshot: &Snapshot, asks: Asks) -> Self {
-        let asked: BTreeSet<Members> = snapshot
-            .programs
-            .iter()
-            .filter(|program| program.asks == asks)
-            .map(|program| program.members)
+        let asked = snapshot.programs.iter().filter(|program| program.asks == asks);
+        let owners: BTreeMap<i32, u32> = asked
+            .flat_map(|program| program.processes.iter().map(|process| (*process, program.id)))
             .collect();
         let mut programs = Self::default();
         for task in &snapshot.tasks {
-            match owner(&asked, task) {
-                Some(members) => programs.tids.entry(members).or_default().push(task.tid),
+            match owners.get(&task.process) {
+                Some(id) => programs.tids.entry(*id).or_default().push(task.tid),
                 None => {
                     programs.others += usize::from(task.is_runnable());
                     programs.others_wait |= task.state == State::Waiting;
@@ -37,11 +35,4 @@ impl Programs {
         programs.tids.values_mut().for_each(|tids| tids.sort_unstable());
         programs
     }
-}
-
-/// Whose a task is; its process goes before its group.
-fn owner(asked: &BTreeSet<Members>, task: &Task) -> Option<Members> {
-    [Members::Process(task.process), Members::Group(task.group)]
-        .into_iter()
-        .find(|members| asked.contains(members))
 }

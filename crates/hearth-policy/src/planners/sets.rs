@@ -16,7 +16,7 @@ use super::Planner;
 use super::layout::Layout;
 use super::programs::Programs;
 use crate::plan::{MAX_PARTS, MAX_TARGETS, Plan, Target};
-use crate::snapshot::{Asks, Members, Snapshot};
+use crate::snapshot::{Asks, Snapshot};
 
 /// A step counts so much, against all before, in the load of everybody else.
 const STEPS_OF_LOAD: f64 = 8.0;
@@ -42,7 +42,7 @@ pub struct Sets {
 /// A program that asked for a set, and the most CPUs that it can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Asked {
-    members: Members,
+    id: u32,
     most: usize,
 }
 
@@ -57,9 +57,9 @@ impl Planner for Sets {
         let asked: Vec<Asked> = snapshot
             .programs
             .iter()
-            .filter(|program| programs.tids.contains_key(&program.members))
+            .filter(|program| programs.tids.contains_key(&program.id))
             .map(|program| Asked {
-                members: program.members,
+                id: program.id,
                 most: program.cpus.unwrap_or(usize::MAX).clamp(1, snapshot.cpus.len().max(1)),
             })
             .collect();
@@ -89,32 +89,30 @@ impl Sets {
 
     fn lay_out(&mut self) {
         let (sizes, rest) = shares(&self.programs, self.cpus.len(), self.default_size);
-        let mut keys: Vec<(Option<Members>, usize)> =
-            self.programs.iter().zip(sizes).map(|(asked, size)| (Some(asked.members), size)).collect();
+        let mut keys: Vec<(Option<u32>, usize)> =
+            self.programs.iter().zip(sizes).map(|(asked, size)| (Some(asked.id), size)).collect();
         keys.push((None, rest));
         keys.retain(|(_, size)| *size > 0);
         self.layout = Layout::new(&self.cpus, &keys, &self.layout);
     }
 
     fn say(&self, programs: &Programs, plan: &mut Plan) {
-        let sets: Vec<(Option<Members>, &Vec<usize>)> = self.layout.sets().collect();
+        let sets: Vec<(Option<u32>, &Vec<usize>)> = self.layout.sets().collect();
         if sets.len() < 2 {
             return;
         }
         plan.parts = sets.iter().map(|(_, cpus)| (*cpus).clone()).collect();
         let of_part = |part| Target { part: Some(part), ..Target::default() };
-        for (part, (members, _)) in sets.iter().enumerate() {
-            match members {
-                Some(Members::Group(group)) => drop(plan.groups.insert(*group, of_part(part))),
-                Some(process) => {
-                    let tids = programs.tids.get(process).into_iter().flatten();
+        for (part, (id, _)) in sets.iter().enumerate() {
+            match id {
+                Some(id) => {
+                    let tids = programs.tids.get(id).into_iter().flatten();
                     plan.tasks.extend(tids.map(|tid| (*tid, of_part(part))));
                 }
                 // Who has no set has the default set, if there is one.
                 None => {
-                    for group in &programs.groups_of_others {
-                        plan.groups.entry(*group).or_insert(of_part(part));
-                    }
+                    let groups = programs.groups_of_others.iter();
+                    plan.groups.extend(groups.map(|group| (*group, of_part(part))));
                 }
             }
         }
@@ -160,7 +158,8 @@ mod tests {
         let mut snapshot = Snapshot::new(0, (0..16).map(|cpu| (cpu, cpu / 4, cpu / 8)));
         let mask = snapshot.mask((0..16).collect());
         for &(process, cpus) in programs {
-            snapshot.programs.push(Program { members: Members::Process(process), asks: Asks::Set, cpus });
+            let processes = [process].into();
+            snapshot.programs.push(Program { id: process as u32, processes, asks: Asks::Set, cpus });
             for tid in [process * 10, process * 10 + 1] {
                 snapshot.add(Task { tid, process, group: 1, mask, ..Task::default() });
             }

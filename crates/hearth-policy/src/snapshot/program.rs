@@ -1,23 +1,18 @@
 //! Parallel programs that asked to be scheduled as one.
 
+use std::collections::BTreeSet;
+
 /// A parallel program, and how it asked to be scheduled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Whose tasks it has.
-    pub members: Members,
+    /// Its number among all that ever asked.
+    pub id: u32,
+    /// Its processes. None is of two programs.
+    pub processes: BTreeSet<i32>,
     /// What it asked for.
     pub asks: Asks,
     /// The most CPUs that it can use at once; as many as there are, if none.
     pub cpus: Option<usize>,
-}
-
-/// Whose tasks a program has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Members {
-    /// The threads of a process.
-    Process(i32),
-    /// The tasks of a control group itself.
-    Group(u64),
 }
 
 /// How a program asked to be scheduled.

@@ -70,6 +70,7 @@ impl Kernel {
             snapshot.add(Task {
                 tid: sched.pid,
                 process: sched.tgid,
+                parent: 0,
                 group: sched.group.get(),
                 weight: sched.weight.get(),
                 cpu: task.scx.cpu(),

@@ -16,8 +16,8 @@ const PAGES: &str = "linux";
 /// The word for no page policy at all.
 const NO_PAGES: &str = "none";
 
-/// The planner if none is named.
-const PLANNER: &str = "masks";
+/// The planners if none is named.
+const PLANNERS: &str = "masks,sets,gangs";
 
 #[derive(Clone, Debug, Args)]
 pub struct Choice {
@@ -28,9 +28,10 @@ pub struct Choice {
     /// TOML file
     #[arg(long, value_name = "PAGES")]
     pages: Option<String>,
-    /// What plans while the scheduler runs: masks parts the machine as its tasks' CPU masks do
-    #[arg(long, default_value = PLANNER, value_parser = planner_names())]
-    planner: String,
+    /// What plans while the scheduler runs, one after the other: masks parts the machine as its tasks' CPU
+    /// masks do, sets and gangs schedule the programs that asked for it
+    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names())]
+    planner: Vec<String>,
     /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
     /// no sched_ext
     #[arg(long, conflicts_with_all = ["policy", "planner"])]
@@ -66,8 +67,9 @@ impl Choice {
             )));
         }
         let only = self.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
-        let planner = Some(self.planner.clone()).filter(|planner| planner != NO_PLANNER);
-        Ok(Work { policy, services, only, planner, ..Work::default() })
+        let named = self.planner.iter().filter(|planner| *planner != NO_PLANNER);
+        let planners = named.cloned().collect();
+        Ok(Work { policy, services, only, planners, ..Work::default() })
     }
 
     /// Whether it says that pages are to move.
@@ -88,12 +90,14 @@ impl Choice {
     /// The same as words of a command line.
     pub fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
+        let planners;
         if self.pages_only {
             words.push("--pages-only");
         } else {
             words.extend(["--policy", &self.policy]);
-            if self.planner != PLANNER {
-                words.extend(["--planner", &self.planner]);
+            planners = self.planner.join(",");
+            if planners != PLANNERS {
+                words.extend(["--planner", &planners]);
             }
         }
         for (option, value) in [("--pages", &self.pages), ("--only", &self.only)] {

@@ -5,6 +5,7 @@ pub mod doctor;
 pub mod explain;
 pub mod pages;
 pub mod plan;
+pub mod set;
 pub mod start;
 pub mod status;
 pub mod stop;

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// What the planner did last, in a line.
 pub fn summary(planner: &PlannerStatus) -> String {
-    format!("Planner {}: {}\n", planner.name, state(planner))
+    let word = if planner.name.contains(',') { "Planners" } else { "Planner" };
+    format!("{word} {}: {}\n", planner.name, state(planner))
 }
 
 fn state(planner: &PlannerStatus) -> String {
