@@ -67,7 +67,8 @@ lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth-native/src/*.c crates/hearth-trace/plugin/*.[ch] \
+		crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
+		crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
