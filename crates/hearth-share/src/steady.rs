@@ -11,6 +11,7 @@
 //!
 //! After a step in load, numbers are settled within a second.
 
+use crate::cgroups::USUAL_WEIGHT;
 use crate::demand::{Application, Demand};
 use crate::share::shares;
 use crate::whole::{Follower, whole};
@@ -30,7 +31,7 @@ const IDLE_SHARE: f64 = 0.5;
 const KEPT: f64 = 1.25;
 const BACK_CPUS: f64 = 0.3;
 /// The weight of what is seen to be used, and not by whom.
-const UNKNOWN_WEIGHT: f64 = 1024.0;
+const UNKNOWN_WEIGHT: f64 = USUAL_WEIGHT;
 
 /// A process that follows: its number and its start time.
 pub type Id = (i32, u64);
