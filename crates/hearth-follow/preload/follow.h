@@ -6,7 +6,7 @@
  *   find.c    the function that the program would have called had this library not been there
  *   decide.c  how many threads: the published number, or the user's own where hands are off
  *   gnu.c     GNU's OpenMP, at the begin of a parallel region
- *   llvm.c    LLVM's OpenMP, through OpenMP's interface for tools
+ *   llvm.c    LLVM's OpenMP, in the same way
  *
  * The rule of all of them: the user's word goes first, never more threads than the user's number, and
  * what is not known is left as it is.

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use std::{env, process, ptr};
 
-const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libhearth-follow.so"));
+/// Its content.
+pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libhearth-follow.so"));
 const INSTALLED: &str = "libhearth-follow.so";
 
 /// After so long without use, the library of another version of Hearth is removed.
@@ -18,7 +19,9 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// No place for the library.
 #[derive(Debug, thiserror::Error)]
-#[error("no folder of yours lets a library be run from it (tried {tried}); set XDG_CACHE_HOME to one that does")]
+#[error(
+    "no folder of yours lets a library be run from it (tried {tried}); set XDG_CACHE_HOME to one that does"
+)]
 pub struct LibraryError {
     tried: String,
 }

@@ -61,10 +61,19 @@ impl Program {
         }
     }
 
-    /// Whether the GNU C library's dynamic linker loads it, for which the preloaded library is made.
-    pub fn can_preload(&self) -> bool {
-        let name = self.interpreter.as_deref().and_then(Path::file_name).unwrap_or_default();
-        self.known && name.as_bytes().starts_with(b"ld-linux")
+    /// Why the preloaded library cannot be loaded into it, if so.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        let Some(interpreter) = self.interpreter.as_deref().filter(|_| self.known) else {
+            let is_other = "it is no program of this machine's kind";
+            return Some(if self.known {
+                "it is static, so nothing can be loaded into it"
+            } else {
+                is_other
+            });
+        };
+        let name = interpreter.file_name().unwrap_or_default();
+        let is_glibc = name.as_bytes().starts_with(b"ld-linux");
+        (!is_glibc || is_older(interpreter)).then_some("its C library is not GNU's of 2.34 or later")
     }
 
     /// The name of its file.
@@ -72,6 +81,16 @@ impl Program {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }
+
+/// Whether the C library that comes with this dynamic linker lacks the version that ours is linked with.
+fn is_older(interpreter: &Path) -> bool {
+    let folder = interpreter.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
+    let library = folder.and_then(|folder| fs::read(folder.join("libc.so.6")).ok());
+    library.is_some_and(|content| memchr::memmem::find(&content, NEWEST).is_none())
+}
+
+/// The newest version of the C library's that the preloaded library names.
+const NEWEST: &[u8] = b"GLIBC_2.34\0";
 
 #[cfg(target_arch = "x86_64")]
 const HERE: object::Architecture = object::Architecture::X86_64;
@@ -110,7 +129,8 @@ fn command_of_env(words: &[OsString]) -> Vec<OsString> {
 
 fn interpreter(file: &Elf, content: &[u8]) -> Option<PathBuf> {
     let endian = file.endian();
-    let name = file.elf_program_headers().iter().find_map(|header| header.interpreter(endian, content).ok()?)?;
+    let name =
+        file.elf_program_headers().iter().find_map(|header| header.interpreter(endian, content).ok()?)?;
     Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
@@ -133,6 +153,61 @@ fn go_version(file: &Elf) -> Option<(u32, u32)> {
     let length = usize::from(*data.get(32)?);
     let text = std::str::from_utf8(data.get(33..33 + length)?).ok()?;
     let mut numbers = text.strip_prefix("go")?.split('.');
-    let mut number = || numbers.next()?.chars().map_while(|c| c.to_digit(10)).reduce(|all, digit| all * 10 + digit);
+    let mut number =
+        || numbers.next()?.chars().map_while(|c| c.to_digit(10)).reduce(|all, digit| all * 10 + digit);
     Some((number()?, number()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::LIBRARY;
+
+    fn script(folder: &Path, name: &str, line: &str) -> OsString {
+        let path = folder.join(name);
+        fs::write(&path, format!("{line}\nexit\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path.into_os_string()
+    }
+
+    #[test]
+    fn a_script_is_what_its_interpreter_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let shell = Program::of_command(&["/bin/sh".into()]).unwrap();
+        assert!(shell.known && shell.obstacle().is_none(), "{shell:?}");
+        let direct = script(folder.path(), "direct", "#!/bin/sh -e");
+        assert_eq!(Program::of_command(&[direct]).unwrap().libraries, shell.libraries);
+        let by_env = script(folder.path(), "by-env", "#!/usr/bin/env -S LANG=C sh");
+        assert_eq!(Program::of_command(&[by_env]).unwrap().libraries, shell.libraries);
+    }
+
+    #[test]
+    fn a_script_that_names_itself_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("self");
+        let line = format!("#!{}", path.display());
+        assert_eq!(Program::of_command(&[script(folder.path(), "self", &line)]), None);
+    }
+
+    #[test]
+    fn what_is_no_program_is_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [("empty", &b""[..]), ("text", b"hello"), ("cut", b"\x7fELF\x02\x01\x01")] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            let found = Program::of_command(&[path.into_os_string()]).unwrap();
+            assert!(!found.known && found.obstacle().is_some());
+        }
+        assert_eq!(Program::of_command(&["no-such-program-anywhere".into()]), None);
+        assert_eq!(Program::of_command(&["/dev/zero".into()]), None);
+    }
+
+    #[test]
+    fn the_library_names_no_newer_version_of_the_c_library() {
+        let versions = memchr::memmem::find_iter(LIBRARY, b"GLIBC_2.").map(|at| {
+            let digits = LIBRARY[at + 8..].iter().take_while(|byte| byte.is_ascii_digit());
+            digits.fold(0, |number, digit| number * 10 + u32::from(digit - b'0'))
+        });
+        assert_eq!(versions.max(), Some(34));
+    }
 }

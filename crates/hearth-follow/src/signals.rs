@@ -1,10 +1,10 @@
 //! Signals for the program that come to the process that waits for it.
 
-use rustix::process::{PidfdFlags, Resource, Rlimit, setrlimit, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{PidfdFlags, Resource, Rlimit, Signal, pidfd_open, pidfd_send_signal, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
-use signal_hook::low_level::emulate_default_handler;
 use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::emulate_default_handler;
 use std::io;
 use std::process::Child;
 use std::thread;

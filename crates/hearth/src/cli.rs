@@ -4,9 +4,9 @@
 use crate::linux::{doctor, explain, pages, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
-use crate::{generate, topology};
 #[cfg(feature = "linux")]
 use crate::{exec, observe, top, trial};
+use crate::{generate, topology};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 

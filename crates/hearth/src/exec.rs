@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use clap::Args;
-use hearth_follow::{ExecError, Options};
+use hearth_follow::ExecError;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -11,24 +11,35 @@ use std::process::ExitStatus;
 pub const EXAMPLES: &str = "\
 Examples:
   hearth exec -- ./stencil 20000 20000
-  hearth exec -v -- python3 train.py
+  hearth exec -v --report -- python3 train.py
 
 Exit codes: the program's own, 127 if it was not found, 126 if it could not be started; a signal that
 ends it ends `hearth exec`, too.";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Say what the program follows by, and what it was told
+    /// Say how the program follows
     #[arg(short, long)]
     verbose: bool,
+    /// Say at the end what it was told over time
+    #[arg(long)]
+    report: bool,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let options = Options { command: arguments.command.clone(), verbose: arguments.verbose };
-    end_as(hearth_follow::exec(&options).map_err(refusal)?)
+    let say = |text: &str, well: bool| {
+        if arguments.verbose || !well {
+            anstream::eprintln!("hearth: {text}");
+        }
+    };
+    let ended = hearth_follow::exec(&arguments.command, say).map_err(refusal)?;
+    if arguments.report {
+        anstream::eprintln!("hearth: {} {}", ended.name, ended.told);
+    }
+    end_as(ended.status)
 }
 
 fn refusal(error: ExecError) -> Failure {
@@ -41,7 +52,7 @@ fn refusal(error: ExecError) -> Failure {
     }
 }
 
-/// Ends as the program did: with its code, or by its signal, leaving no second core dump.
+/// Ends as the program did: with its code, or by its signal.
 fn end_as(status: ExitStatus) -> Outcome {
     if let Some(signal) = status.signal() {
         hearth_follow::end_by(signal);
