@@ -13,7 +13,6 @@ mod pages;
 mod program;
 mod run;
 mod signals;
-mod stub;
 mod told;
 mod way;
 

@@ -6,9 +6,9 @@ use crate::mask::Mask;
 use crate::pages::{Made, Pages};
 use crate::program::Program;
 use crate::signals::Forwarder;
-use crate::stub::Leader;
 use crate::told::Told;
 use crate::way::Way;
+use hearth_share::leader::{Leader, STEP};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -18,9 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
-
-/// How often the numbers are made anew, if nobody else makes them.
-const STEP: Duration = Duration::from_millis(100);
 
 /// How long a program is kept waiting at its start for its number, where somebody else makes it.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -57,7 +54,7 @@ pub fn exec(words: &[OsString], say: impl Fn(&str, bool)) -> Result<Ended, ExecE
     let program = Program::of_command(words).unwrap_or_default();
     let way = Way::of(&program);
     let mut session = Session::new();
-    let cpus = session.cpus_at_start();
+    let cpus = way.is_told_at_start().then(|| session.cpus_at_start()).flatten();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -105,7 +102,7 @@ struct Session {
 
 impl Session {
     fn new() -> Self {
-        let folder = crate::stub::dir();
+        let folder = hearth_share::pages::own_folder();
         Self { pages: Pages::new(folder.clone()), leader: Leader::new(&folder), folder }
     }
 
@@ -117,7 +114,7 @@ impl Session {
         let _page = self.pages.make(own).ok()?;
         let begin = Instant::now();
         loop {
-            self.leader.step();
+            self.leader.step(Instant::now());
             let cpus = self.pages.of(own)?.cpus;
             if cpus > 0 || begin.elapsed() > PATIENCE {
                 return (0 < cpus && cpus < all).then_some(cpus as usize);
@@ -138,19 +135,28 @@ impl Session {
         let changes = self.changes().ok();
         let step = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
         loop {
-            self.leader.step();
+            self.leader.step(Instant::now());
             follower.look(&self.pages);
             let mut polled = vec![PollFd::new(&ended, PollFlags::IN)];
             polled.extend(changes.iter().map(|changes| PollFd::new(changes, PollFlags::IN)));
             let _ = poll(&mut polled, Some(&step));
-            if let Some(changes) = &changes {
-                while rustix::io::read(changes, &mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {}
+            if changes.as_ref().is_some_and(has_changed) {
+                self.leader.hasten(Instant::now());
             }
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
         }
     }
+}
+
+/// Whether pages have come or gone since this was asked last.
+fn has_changed(changes: &OwnedFd) -> bool {
+    let mut any = false;
+    while rustix::io::read(changes, &mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
+        any = true;
+    }
+    any
 }
 
 /// What is done for the program while it runs.

@@ -51,6 +51,17 @@ impl Way {
     }
 }
 
+impl Way {
+    /// Whether a number at its start may be all that it, or what it starts, ever reads.
+    pub fn is_told_at_start(&self) -> bool {
+        match self {
+            Self::Library(runtimes) => runtimes.is_empty(),
+            Self::Told(_) => true,
+            Self::Mask(_) | Self::Users(_) | Self::Not(_) => false,
+        }
+    }
+}
+
 fn go(version: (u32, u32)) -> Way {
     if env::var_os("GOMAXPROCS").is_some() {
         Way::Users("GOMAXPROCS")

@@ -20,6 +20,9 @@ const EARLY: Duration = Duration::from_millis(10);
 /// How often a number that stays is said again, and how often it is looked who leads.
 const RENEW: Duration = Duration::from_secs(1);
 
+/// Steps that a newcomer calls for are no closer than this.
+const HASTE: Duration = Duration::from_millis(10);
+
 /// The daemon's lock, beside its others.
 const DAEMON_LOCK: &str = "/run/hearth/leader";
 
@@ -114,6 +117,16 @@ impl Leader {
             {
                 self.said.insert(found.pid, said);
             }
+        }
+    }
+
+    /// A program has come or gone, or who led has: the next step is not to wait.
+    pub fn hasten(&mut self, now: Instant) {
+        if self.stepped_at.is_some_and(|at| now >= at + HASTE) {
+            self.stepped_at = None;
+        }
+        if !self.leads {
+            self.elected_at = None;
         }
     }
 

@@ -36,8 +36,7 @@ impl Place {
     fn compile(&self, source: &str, compiler: &[&str]) -> Option<String> {
         let (file, program) = (self.0.path().join("program.c"), self.0.path().join("program"));
         fs::write(&file, source).unwrap();
-        let done =
-            Command::new(compiler[0]).args(&compiler[1..]).arg(&file).arg("-o").arg(&program).output();
+        let done = Command::new(compiler[0]).args(&compiler[1..]).arg(&file).arg("-o").arg(&program).output();
         if !done.is_ok_and(|done| done.status.success()) {
             println!("skipped: {} does not compile it", compiler.join(" "));
             return None;
@@ -151,7 +150,8 @@ fn a_static_program_runs_as_it_is_and_that_is_said() {
     );
 }
 
-const PARALLEL: &str = "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn !n; }";
+const PARALLEL: &str =
+    "int main(void) { int n = 0;\n#pragma omp parallel reduction(+ : n)\nn++;\nreturn !n; }";
 
 #[test]
 fn it_says_how_the_program_follows_and_what_it_was_told() {
