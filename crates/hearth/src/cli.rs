@@ -4,9 +4,9 @@
 use crate::linux::{doctor, explain, pages, set, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
-use crate::{generate, topology};
 #[cfg(feature = "linux")]
-use crate::{observe, top, trial};
+use crate::{exec, observe, top, trial};
+use crate::{generate, topology};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
@@ -58,6 +58,10 @@ pub enum Command {
     /// Measures what affinity could give to programs on this host
     #[command(after_help = observe::EXAMPLES)]
     Observe(observe::Arguments),
+    #[cfg(feature = "linux")]
+    /// Runs a parallel program with as many threads as it can get CPUs
+    #[command(after_help = exec::EXAMPLES)]
+    Exec(exec::Arguments),
     /// Shows this host's CPUs, caches and memory nodes
     Topology(topology::Arguments),
     #[cfg(feature = "lab")]

@@ -5,6 +5,8 @@
 mod cli;
 #[cfg(feature = "lab")]
 mod compare;
+#[cfg(feature = "linux")]
+mod exec;
 mod failure;
 mod generate;
 mod interrupt;
@@ -48,6 +50,8 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Observe(arguments) => observe::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Exec(arguments) => exec::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),
         #[cfg(feature = "lab")]
         Command::List(arguments) => list::run(&arguments),

@@ -1,0 +1,84 @@
+//! Following by the CPUs that a program may run on: some runtimes read their mask again and again.
+
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::fs;
+
+/// The mask of a program, which holds for all its threads.
+pub struct Mask {
+    program: Pid,
+    /// The CPUs that the user gave it, in order.
+    users: Vec<usize>,
+    /// What was set last, or found at first.
+    set: CpuSet,
+    hands_off: bool,
+}
+
+impl Mask {
+    /// Of a program that has just begun.
+    pub fn of(program: Pid) -> rustix::io::Result<Self> {
+        let set = sched_getaffinity(Some(program))?;
+        let users = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect();
+        Ok(Self { program, users, set, hands_off: false })
+    }
+
+    /// Has the program run on so many CPUs. `ahead` CPUs are those of programs that come before it, so
+    /// that two programs keep apart. Who has changed the mask since has it for good.
+    pub fn follow(&mut self, cpus: usize, ahead: usize) {
+        let set = chosen(&self.users, cpus, ahead);
+        if self.hands_off || set == self.set {
+            return;
+        }
+        match sched_getaffinity(Some(self.program)) {
+            Ok(found) if found == self.set => self.set_all(&set),
+            _ => self.hands_off = true,
+        }
+        self.set = set;
+    }
+
+    /// A thread that begins meanwhile has its mask from one that may not have had its own: so twice.
+    fn set_all(&self, set: &CpuSet) {
+        for _ in 0..2 {
+            let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.program)) else { return };
+            for task in tasks.flatten() {
+                let number = task.file_name().to_str().and_then(|name| name.parse().ok());
+                if let Some(thread) = number.and_then(Pid::from_raw) {
+                    let _ = sched_setaffinity(Some(thread), set);
+                }
+            }
+        }
+    }
+}
+
+fn chosen(users: &[usize], cpus: usize, ahead: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    let begin = ahead % users.len().max(1);
+    for cpu in users.iter().cycle().skip(begin).take(cpus.clamp(1, users.len())) {
+        set.set(*cpu);
+    }
+    set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(set: &CpuSet) -> Vec<usize> {
+        (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
+    }
+
+    #[test]
+    fn programs_that_share_the_machine_keep_apart() {
+        let users = [0, 1, 4, 5, 8, 9];
+        assert_eq!(list(&chosen(&users, 2, 0)), [0, 1]);
+        assert_eq!(list(&chosen(&users, 3, 2)), [4, 5, 8]);
+        assert_eq!(list(&chosen(&users, 1, 5)), [9]);
+        assert_eq!(list(&chosen(&users, 2, 11)), [0, 9]);
+    }
+
+    #[test]
+    fn a_mask_is_never_empty_nor_wider_than_the_users() {
+        assert_eq!(list(&chosen(&[3, 7], 0, 1)), [7]);
+        assert_eq!(list(&chosen(&[3, 7], 64, 1)), [3, 7]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Pages as the waiting process sees them: it reads those of the programs, and makes one where a program
+//! has none.
+
+use hearth_hints::page::{MAGIC, Page, VERSION};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folder of pages.
+pub struct Pages {
+    folder: PathBuf,
+}
+
+impl Pages {
+    /// Of this folder.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The page of a process.
+    pub fn of(&self, pid: u32) -> Option<Page> {
+        read(&self.folder.join(pid.to_string()))
+    }
+
+    /// CPUs that processes of lower numbers have.
+    pub fn ahead_of(&self, pid: u32) -> usize {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
+        let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<u32>().ok();
+        let lower = entries.flatten().filter_map(number).filter(|other| *other < pid);
+        lower.filter_map(|other| self.of(other)).map(|page| page.cpus as usize).sum()
+    }
+
+    /// Makes a page for a process that makes none itself.
+    pub fn make(&self, pid: u32) -> io::Result<Made> {
+        let start_time = start_time(pid).ok_or(io::ErrorKind::NotFound)?;
+        let path = self.folder.join(pid.to_string());
+        let beside = self.folder.join(format!(".{pid}"));
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        file.write_all(&bytes(pid, start_time))?;
+        fs::rename(beside, &path)?;
+        Ok(Made(path))
+    }
+}
+
+/// A page that was made here, and goes with this.
+pub struct Made(PathBuf);
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// A page of which only the beginning is known.
+fn bytes(pid: u32, start_time: u64) -> [u8; Page::SIZE] {
+    let mut bytes = [0; Page::SIZE];
+    for (at, word) in [MAGIC, VERSION, pid].into_iter().enumerate() {
+        bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes[16..24].copy_from_slice(&start_time.to_ne_bytes());
+    bytes
+}
+
+fn read(path: &Path) -> Option<Page> {
+    let mut bytes = [0; Page::SIZE];
+    let file =
+        File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    Page::read(&bytes)
+}
+
+/// Field 22 of /proc/PID/stat. The program's name before it may hold anything.
+fn start_time(pid: u32) -> Option<u64> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let (_, fields) = text.rsplit_once(')')?;
+    fields.split_whitespace().nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Pages) {
+        let folder = tempfile::tempdir().unwrap();
+        let pages = Pages::new(folder.path().to_owned());
+        (folder, pages)
+    }
+
+    #[test]
+    fn a_page_that_is_made_here_is_read_and_goes() {
+        let (folder, pages) = folder();
+        let pid = std::process::id();
+        let made = pages.make(pid).unwrap();
+        let page = pages.of(pid).unwrap();
+        assert_eq!((page.pid, page.cpus, page.want), (pid, 0, 0));
+        assert_eq!(Some(page.start_time), start_time(pid));
+        drop(made);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_page_is_none() {
+        let (folder, pages) = folder();
+        fs::write(folder.path().join("1"), "short").unwrap();
+        fs::write(folder.path().join("2"), [7; 64]).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("3")).unwrap();
+        assert!((0..4).all(|pid| pages.of(pid).is_none()));
+        assert_eq!(pages.ahead_of(9), 0);
+    }
+
+    #[test]
+    fn those_ahead_are_counted_by_what_they_were_told() {
+        let (folder, pages) = folder();
+        for (pid, cpus) in [(5u32, 2u32), (7, 3), (9, 4)] {
+            let mut page = bytes(pid, 1);
+            page[24..28].copy_from_slice(&cpus.to_ne_bytes());
+            fs::write(folder.path().join(pid.to_string()), page).unwrap();
+        }
+        assert_eq!((pages.ahead_of(5), pages.ahead_of(9), pages.ahead_of(10)), (0, 5, 9));
+    }
+}

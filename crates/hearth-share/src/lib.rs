@@ -1,0 +1,28 @@
+//! How many CPUs each program can get now: its share of the machine, given its mask, its cgroups'
+//! quotas and weights, and what else runs.
+//!
+//! ```text
+//!  /proc, cgroups --> observe --> Look --> steady --> numbers --> pages, one a process
+//!                                    \-> share -> whole
+//! ```
+//!
+//! - [`demand`]: what is asked of the CPUs. [`share`] and [`whole`] answer it; both are pure.
+//! - [`steady`]: the rule that keeps the answer from fluttering, a step every 100 ms. Pure too.
+//! - [`observe`]: looks at this machine, with [`machine`] and [`cgroups`].
+//! - [`pages`]: where a program reads its number; [`leader`]: who writes it.
+//! - [`view`]: the same for people.
+
+pub mod cgroups;
+pub mod demand;
+pub mod leader;
+pub mod machine;
+pub mod observe;
+pub mod pages;
+pub mod reason;
+pub mod share;
+pub mod steady;
+pub mod view;
+pub mod whole;
+
+pub use demand::{Application, Demand, Group, Mask};
+pub use leader::Leader;

@@ -1,0 +1,224 @@
+//! The rule that keeps numbers from fluttering. One step is 100 ms.
+//!
+//! - What others use counts as its mean over 300 ms, and of that the largest of the last 400 ms. A
+//!   burst of 50 ms changes nothing; who comes to stay is seen in 300 ms.
+//! - A number goes down at once, and up when that has held for 3 steps, to the least of these.
+//! - Followers count by what they want, not by what they use: one that has just come gets its share,
+//!   and the others make room. One that has used less than half of its number for 600 ms *lends* the
+//!   rest: others get it, and its own number stays, so that it may come back at any time. Then it uses
+//!   more than it kept, and the others make room in the next step.
+//! - Where it is nearly a toss-up how to round, what was said stays ([`crate::whole`]).
+//!
+//! After a step in load, numbers are settled within a second.
+
+use crate::cgroups::USUAL_WEIGHT;
+use crate::demand::{Application, Demand};
+use crate::share::shares;
+use crate::whole::{Follower, whole};
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Steps whose mean is what others use.
+const MEAN_STEPS: usize = 3;
+/// Of so many such means the largest counts.
+const LARGEST_STEPS: usize = 4;
+/// Steps for which a higher number must hold.
+const RAISE_STEPS: usize = 3;
+/// Steps for which a follower must use little, to lend.
+const IDLE_STEPS: usize = 6;
+/// Of its number: what uses less lends.
+const IDLE_SHARE: f64 = 0.5;
+/// What a lender keeps, over what it used; and how far above that it is back.
+const KEPT: f64 = 1.25;
+const BACK_CPUS: f64 = 0.3;
+/// The weight of what is seen to be used, and not by whom.
+const UNKNOWN_WEIGHT: f64 = USUAL_WEIGHT;
+
+/// A process that follows: its number and its start time.
+pub type Id = (i32, u64);
+
+/// What one look at the machine has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// Followers with what they want, and others with what they use and wait for.
+    pub demand: Demand,
+    /// The followers.
+    pub followers: Vec<Present>,
+    /// The others: their applications, and CPUs that each used when it was looked at.
+    pub others: Vec<(usize, f64)>,
+    /// CPUs that all others together used since the last step.
+    pub others_use: f64,
+}
+
+/// A follower, as it is now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Present {
+    /// Which.
+    pub id: Id,
+    /// In [`Demand::applications`].
+    pub application: usize,
+    /// CPUs that it used since the last step.
+    pub used: f64,
+}
+
+/// What a follower is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    /// Whole CPUs.
+    pub cpus: u32,
+    /// Before it was made whole.
+    pub share: f64,
+    /// Whether others have what it does not use.
+    pub lends: bool,
+}
+
+/// What the rule remembers.
+#[derive(Debug, Default)]
+pub struct Steady {
+    others: Others,
+    followers: HashMap<Id, Known>,
+}
+
+/// What others used in the last steps, and its means.
+#[derive(Debug, Default)]
+struct Others {
+    uses: VecDeque<f64>,
+    means: VecDeque<f64>,
+}
+
+/// A follower in the last steps.
+#[derive(Debug, Default)]
+struct Known {
+    uses: VecDeque<f64>,
+    /// What it keeps, if it lends the rest.
+    keeps: Option<f64>,
+    said: u32,
+    /// What it would be told if nobody lent.
+    own: u32,
+    targets: VecDeque<u32>,
+}
+
+impl Steady {
+    /// The followers' numbers, in their order.
+    pub fn step(&mut self, mut look: Look) -> Vec<Number> {
+        self.others.count(&mut look);
+        let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
+        self.followers.retain(|id, _| present.contains(id));
+        for follower in &look.followers {
+            self.followers.entry(follower.id).or_default().used(follower.used);
+        }
+        let numbers = self.targets(&mut look);
+        let say = |(follower, number): (&Present, Number)| {
+            let known = self.followers.entry(follower.id).or_default();
+            Number { cpus: known.say(number.cpus), ..number }
+        };
+        look.followers.iter().zip(numbers).map(say).collect()
+    }
+
+    /// What each should have now: lenders what they would have if they used it, others more.
+    fn targets(&mut self, look: &mut Look) -> Vec<Number> {
+        let mut numbers = self.numbers(&look.demand, look.followers.iter(), |known| known.own);
+        for (follower, number) in look.followers.iter().zip(&numbers) {
+            self.followers.entry(follower.id).or_default().own = number.cpus;
+        }
+        let keeps = |follower: &Present| self.followers.get(&follower.id).and_then(|known| known.keeps);
+        if look.followers.iter().all(|follower| keeps(follower).is_none()) {
+            return numbers;
+        }
+        for follower in &look.followers {
+            let application = &mut look.demand.applications[follower.application];
+            application.want = application.want.min(keeps(follower).unwrap_or(f64::INFINITY));
+        }
+        let active = || look.followers.iter().filter(|follower| keeps(follower).is_none());
+        let mut more = self.numbers(&look.demand, active(), |known| known.said).into_iter();
+        for (number, follower) in numbers.iter_mut().zip(&look.followers) {
+            match keeps(follower) {
+                Some(_) => number.lends = true,
+                None => *number = more.next().unwrap_or(*number),
+            }
+        }
+        numbers
+    }
+
+    fn numbers<'a>(
+        &self,
+        demand: &Demand,
+        present: impl Iterator<Item = &'a Present>,
+        before: impl Fn(&Known) -> u32,
+    ) -> Vec<Number> {
+        let before = |id: &Id| self.followers.get(id).map_or(0, &before);
+        let followers: Vec<Follower> = present
+            .map(|follower| Follower { application: follower.application, before: before(&follower.id) })
+            .collect();
+        let shares = shares(demand);
+        let whole = whole(demand, &shares, &followers);
+        let number = |(follower, cpus): (&Follower, u32)| Number {
+            cpus,
+            share: shares[follower.application],
+            lends: false,
+        };
+        followers.iter().zip(whole).map(number).collect()
+    }
+}
+
+impl Others {
+    /// Makes the others' demand what they use now, as far as that is known to be other than when each
+    /// of them was looked at. What nobody was seen to use is one application more.
+    fn count(&mut self, look: &mut Look) {
+        let now = self.largest_mean(look.others_use);
+        let seen: f64 = look.others.iter().map(|(_, used)| used).sum();
+        if now > seen {
+            look.demand.applications.push(Application {
+                group: 0,
+                weight: UNKNOWN_WEIGHT,
+                mask: 0,
+                want: now - seen,
+            });
+        } else if seen > 0.0 {
+            for (application, _) in &look.others {
+                look.demand.applications[*application].want *= now / seen;
+            }
+        }
+    }
+
+    fn largest_mean(&mut self, use_now: f64) -> f64 {
+        push(&mut self.uses, use_now, MEAN_STEPS);
+        push(&mut self.means, self.uses.iter().sum::<f64>() / MEAN_STEPS as f64, LARGEST_STEPS);
+        self.means.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+impl Known {
+    fn used(&mut self, used: f64) {
+        push(&mut self.uses, used, IDLE_STEPS);
+        let largest = self.uses.iter().copied().fold(0.0, f64::max);
+        self.keeps = match self.keeps {
+            Some(keeps) if used > keeps + BACK_CPUS => {
+                self.uses.clear();
+                None
+            }
+            Some(keeps) => Some(keeps),
+            None if self.uses.len() < IDLE_STEPS => None,
+            None => (largest < IDLE_SHARE * f64::from(self.said)).then_some(largest * KEPT),
+        };
+    }
+
+    fn say(&mut self, target: u32) -> u32 {
+        push(&mut self.targets, target, RAISE_STEPS);
+        let least = self.targets.iter().copied().min().unwrap_or(target);
+        let is_new = self.said == 0;
+        let has_held = self.targets.len() == RAISE_STEPS && least > self.said;
+        if is_new || target < self.said {
+            self.said = target;
+        } else if has_held {
+            self.said = least;
+        }
+        self.said
+    }
+}
+
+fn push<T>(window: &mut VecDeque<T>, value: T, steps: usize) {
+    window.push_back(value);
+    if window.len() > steps {
+        window.pop_front();
+    }
+}
