@@ -30,14 +30,16 @@ fn c_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Only what other libraries' calls are to reach is visible; what hearth-hints offers to programs is not.
 fn compile(sources: &[PathBuf], object: &Path) {
-    let mut compile = cc::Build::new().opt_level(2).debug(false).get_compiler().to_command();
+    // Also where the program that embeds it is static.
+    let mut build = cc::Build::new();
+    let mut compile = build.opt_level(2).debug(false).static_flag(false).get_compiler().to_command();
     compile.args(["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-fPIC", "-shared"]);
     compile.args(["-fvisibility=hidden", "-pthread", "-Wl,-z,now", "-Wl,-soname,libhearth-follow.so", "-s"]);
     compile.arg(format!("-I{HINTS}/include")).arg(format!("-I{HINTS}/src"));
     compile.args(sources).arg("-ldl").arg("-o").arg(object);
     match compile.status() {
         Ok(status) if status.success() => {}
-        Ok(status) => fail(&format!("{compile:?} failed ({status})")),
+        Ok(status) => fail(&format!("the C compiler could not make libhearth-follow.so ({status})")),
         Err(error) => {
             fail(&format!("cannot run the C compiler ({error}); install one: apt-get install gcc libc6-dev"))
         }

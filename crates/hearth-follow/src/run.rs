@@ -49,8 +49,13 @@ pub struct Ended {
 }
 
 /// Runs a command so that it follows the CPUs that it can get. `say` gets what the user may want to
-/// read, before the program starts: how it follows, and whether that is all well.
-pub fn exec(words: &[OsString], say: impl Fn(&str, bool)) -> Result<Ended, ExecError> {
+/// read, before the program starts: how it follows, and whether that is all well; `begun` gets its process
+/// when it has.
+pub fn exec(
+    words: &[OsString],
+    say: impl Fn(&str, bool),
+    begun: impl FnOnce(i32),
+) -> Result<Ended, ExecError> {
     let program = Program::of_command(words).unwrap_or_default();
     let way = Way::of(&program);
     let mut session = Session::new();
@@ -63,6 +68,7 @@ pub fn exec(words: &[OsString], say: impl Fn(&str, bool)) -> Result<Ended, ExecE
     let forwarder = Forwarder::new()?;
     let child = command.spawn().map_err(|error| ExecError::Start { program: name.clone(), error })?;
     forwarder.forward_to(&child)?;
+    begun(Pid::from_child(&child).as_raw_nonzero().get());
     let mut follower = Follower::new(&session, way, &child);
     let status = session.wait(child, &mut follower)?;
     Ok(Ended { status, name, told: follower.told })

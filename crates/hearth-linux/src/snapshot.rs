@@ -68,6 +68,7 @@ impl Snapshots {
         let mut walk = Iter::new(&self.link).map_err(refused)?;
         let mut snapshot = Snapshot::new(now_ns(), self.cpus.iter().copied());
         let mut masks = Masks::default();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
         self.buffer.resize(CHUNK_BYTES, 0);
         let mut kept = 0;
         loop {
@@ -78,7 +79,7 @@ impl Snapshots {
             kept += read;
             let samples = self.buffer[..kept].chunks_exact(size_of::<Sample>());
             let rest = samples.remainder().len();
-            samples.for_each(|bytes| add(&mut snapshot, &mut masks, &self.online, bytes));
+            samples.for_each(|bytes| add(&mut snapshot, &mut masks, &self.online, own, bytes));
             self.buffer.copy_within(kept - rest..kept, 0);
             kept = rest;
         }
@@ -97,7 +98,8 @@ fn online(cpus: &[(usize, usize, usize)]) -> Mask {
     online
 }
 
-fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, bytes: &[u8]) {
+/// `own`: the thread that looks. It runs whenever it does, so that says nothing of the machine.
+fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, own: i32, bytes: &[u8]) {
     let mut sample = Sample::zeroed();
     bytes_of_mut(&mut sample).copy_from_slice(bytes);
     // A task that may run anywhere has a bit for each CPU that the kernel has room for.
@@ -112,6 +114,7 @@ fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, bytes: &[u8]) 
         cpu: usize::try_from(sample.cpu).unwrap_or(0),
         mask,
         state: match sample.state {
+            _ if sample.tid == own => State::Asleep,
             seam::RUNNING => State::Running,
             seam::WAITING => State::Waiting,
             _ => State::Asleep,
@@ -140,8 +143,10 @@ mod tests {
         let mut sample = Sample { tid: 7, state: seam::RUNNING, cpu: 1, ..Sample::default() };
         for mask in [0b11, !0] {
             sample.mask[0] = mask;
-            add(&mut snapshot, &mut masks, &online(&cpus), bytemuck::bytes_of(&sample));
+            add(&mut snapshot, &mut masks, &online(&cpus), 8, bytemuck::bytes_of(&sample));
         }
+        add(&mut snapshot, &mut masks, &online(&cpus), 7, bytemuck::bytes_of(&sample));
+        assert_eq!(snapshot.tasks.pop().unwrap().state, State::Asleep, "who looks would see itself run");
         assert_eq!((snapshot.masks.len(), snapshot.tasks.len()), (1, 2));
         assert_eq!(snapshot.masks[0], [0, 1].into());
         assert_eq!((snapshot.tasks[0].tid, snapshot.tasks[0].state), (7, State::Running));

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use hearth_follow::ExecError;
+use hearth_linux::daemon;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -12,6 +13,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   hearth exec -- ./stencil 20000 20000
   hearth exec -v --report -- python3 train.py
+  hearth exec --gang -- mpirun ./solver     all its tasks run at the same time
 
 Exit codes: the program's own, 127 if it was not found, 126 if it could not be started; a signal that
 ends it ends `hearth exec`, too.";
@@ -24,6 +26,15 @@ pub struct Arguments {
     /// Say at the end what it was told over time
     #[arg(long)]
     report: bool,
+    /// Have all tasks of the program, and of those that it begins, run at the same time
+    #[arg(long, conflicts_with = "set")]
+    gang: bool,
+    /// Give the program a processor set: CPUs of its own
+    #[arg(long)]
+    set: bool,
+    /// With --set: the most CPUs that it is to have; an equal share of the machine if left out
+    #[arg(long, value_name = "COUNT", requires = "set", value_parser = clap::value_parser!(u32).range(1..))]
+    cpus: Option<u32>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -35,11 +46,29 @@ pub fn run(arguments: &Arguments) -> Outcome {
             anstream::eprintln!("hearth: {text}");
         }
     };
-    let ended = hearth_follow::exec(&arguments.command, say).map_err(refusal)?;
+    let begun = |pid| {
+        if arguments.gang || arguments.set {
+            schedule_as_one(arguments, pid);
+        }
+    };
+    let ended = hearth_follow::exec(&arguments.command, say, begun).map_err(refusal)?;
     if arguments.report {
         anstream::eprintln!("hearth: {} {}", ended.name, ended.told);
     }
     end_as(ended.status)
+}
+
+/// Has the daemon schedule a program as one. The program runs, too, where that cannot be.
+fn schedule_as_one(arguments: &Arguments, pid: i32) {
+    let cpus = arguments.cpus.map(|cpus| cpus as usize);
+    match daemon::ask_program(&daemon::run_folder(), arguments.gang, cpus, &[pid]) {
+        Ok(Some(_)) => {}
+        Ok(None) => anstream::eprintln!(
+            "hearth: gangs and sets are plans of a Hearth that schedules this machine (hearth start); the program \
+             runs as others do"
+        ),
+        Err(error) => anstream::eprintln!("hearth: {error}; the program runs as others do"),
+    }
 }
 
 fn refusal(error: ExecError) -> Failure {

@@ -8,12 +8,14 @@
 //!  row 2    . . . . . . . .        everybody else's, if there is anybody
 //! ```
 //!
-//! A gang stays where it is until it ends, or its number of tasks changes. Rows that are empty go; every ten
+//! Members are the program's tasks that run: one that only waits for others, as parents do for their
+//! children, has no place. A gang stays where it is until it ends, or its number of members changes. Rows that are empty go; every ten
 //! seconds all gangs are placed anew, the widest first, if that takes fewer rows. Gangs that fit beside each
 //! other in one row need not take turns. Where other programs have sets, gangs have the CPUs of the part to
 //! which the plan keeps them.
 
 use super::Planner;
+use super::activity::Activity;
 use super::matrix::{Matrix, Stretch};
 use super::programs::Programs;
 use crate::plan::{MAX_TARGETS, Plan, Rows, Target};
@@ -37,6 +39,7 @@ pub struct Gangs {
     columns: Vec<(usize, usize)>,
     matrix: Matrix,
     gangs: BTreeMap<u32, Gang>,
+    activity: Activity,
     compacted_ns: u64,
     /// Steps since a task that is in no gang waited.
     others_waited: u32,
@@ -63,7 +66,8 @@ impl Planner for Gangs {
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan) {
         let part = part_of_gangs(snapshot, plan);
         self.follow_machine(snapshot, part.and_then(|part| plan.parts.get(part)));
-        let programs = Programs::of(snapshot, Asks::Gang);
+        let mut programs = Programs::of(snapshot, Asks::Gang);
+        self.activity.follow(snapshot, &mut programs.tids);
         self.others_waited = if programs.others_wait { 0 } else { self.others_waited.saturating_add(1) };
         if !self.columns.is_empty() {
             self.follow_programs(programs.tids);
@@ -85,6 +89,7 @@ impl Gangs {
             columns: Vec::new(),
             matrix: Matrix::default(),
             gangs: BTreeMap::new(),
+            activity: Activity::default(),
             compacted_ns: 0,
             others_waited: STEPS_TO_FORGET,
         }
@@ -187,6 +192,7 @@ fn part_of_gangs(snapshot: &Snapshot, plan: &Plan) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::activity::STEPS_TO_LEAVE;
     use super::*;
     use crate::snapshot::{Program, State, Task};
     use proptest::prelude::*;
@@ -199,7 +205,7 @@ mod tests {
             let processes = [process].into();
             snapshot.programs.push(Program { id: process as u32, processes, asks: Asks::Gang, cpus: None });
             for tid in (0..width as i32).map(|thread| process * 100 + thread) {
-                snapshot.add(Task { tid, process, mask, ..Task::default() });
+                snapshot.add(Task { tid, process, mask, state: State::Running, ..Task::default() });
             }
         }
         for other in 0..others as i32 {
@@ -216,6 +222,8 @@ mod tests {
 
     fn plan(gangs: &mut Gangs, snapshot: &Snapshot) -> Plan {
         let mut plan = Plan::default();
+        // Members are seen twice before they count.
+        gangs.activity.follow(snapshot, &mut Programs::of(snapshot, Asks::Gang).tids);
         gangs.plan(snapshot, &mut plan);
         assert_eq!(plan.check(snapshot), Ok(()));
         plan
@@ -274,6 +282,22 @@ mod tests {
     }
 
     #[test]
+    fn a_task_that_only_waits_for_others_has_no_place() {
+        let mut gangs = settled();
+        let mut snapshot = snapshot(0, &[(1, 9)], 0);
+        snapshot.tasks[0].state = State::Asleep;
+        assert_eq!(plan(&mut gangs, &snapshot).tasks.len(), 8);
+        assert_eq!(plan(&mut gangs, &snapshot).rows.count, 1);
+        // It runs; another sleeps.
+        snapshot.tasks[0].state = State::Running;
+        assert_eq!(plan(&mut gangs, &snapshot).rows.count, 2);
+        snapshot.tasks[4].state = State::Asleep;
+        assert_eq!(plan(&mut gangs, &snapshot).tasks.len(), 9, "it may be back soon");
+        let last = (0..STEPS_TO_LEAVE).map(|_| plan(&mut gangs, &snapshot)).last().unwrap();
+        assert_eq!((last.tasks.len(), last.rows.count), (8, 1));
+    }
+
+    #[test]
     fn gangs_keep_out_of_the_sets_of_others() {
         let mut snapshot = snapshot(0, &[(1, 4), (2, 4)], 0);
         snapshot.programs[0].asks = Asks::Set;
@@ -282,10 +306,11 @@ mod tests {
         assert!(plan.parts.is_empty(), "nobody else runs");
         snapshot.tasks.iter_mut().for_each(|task| task.state = State::Running);
         let mut sets = super::super::Sets::default();
+        let mut gangs = settled();
         let mut both = |snapshot: &Snapshot| {
             let mut plan = Plan::default();
             sets.plan(snapshot, &mut plan);
-            settled().plan(snapshot, &mut plan);
+            gangs.plan(snapshot, &mut plan);
             assert_eq!(plan.check(snapshot), Ok(()));
             plan
         };

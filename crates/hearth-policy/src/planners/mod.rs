@@ -1,5 +1,6 @@
 //! Planners, a file each. docs/write-a-planner.md adds one.
 
+mod activity;
 mod gangs;
 mod layout;
 mod masks;

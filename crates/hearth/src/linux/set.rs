@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use hearth_linux::ProgramStatus;
 use hearth_linux::daemon;
 use hearth_machine::list::show_list;
+use serde_json::json;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
@@ -123,7 +124,7 @@ fn exec(folder: &Path, cpus: Option<usize>, command: &[OsString]) -> Outcome {
 fn list(folder: &Path, json: bool) -> Outcome {
     let programs = daemon::ask_programs(folder).map_err(failure)?.ok_or_else(absent)?;
     if json {
-        return output::print_json(&programs);
+        return output::print_json(&json!({ "programs": programs }));
     }
     output::print(&text(&programs))
 }
