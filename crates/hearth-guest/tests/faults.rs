@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, first, line, records};
+use common::{Shared, first, has_line, line, records};
 use hearth_guest::{Kernel, Output};
 
 const SCRIPT: &str = "
@@ -68,10 +68,6 @@ await disabled
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
     GUEST.output(SCRIPT, Kernel::Pinned)
-}
-
-fn has_line(output: &Output, section: &str, wanted: &str) -> bool {
-    output.section(section).unwrap().lines.iter().any(|line| line == wanted)
 }
 
 /// Spinners of a section that had CPU time.

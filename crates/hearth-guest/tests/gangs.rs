@@ -113,7 +113,7 @@ fn members_of_a_gang_run_at_the_same_time() {
     let Some(output) = output() else { return };
     assert!(text(output, "gangs").contains("gang, row 0") && text(output, "gangs").contains("gang, row 1"));
     for gang in ["a", "b"] {
-        assert_eq!(records(output, gang, "task").len(), 8);
+        assert_eq!(records(output, gang, "nice").len(), 8);
         let ns = at_once_ns(output, gang);
         // Two gangs take turns; the rest of the row is what a change of rows takes, and who else runs.
         let together = ns[8] as f64 / ((UNTIL_NS - FROM_NS) as f64 / 2.0);
@@ -126,7 +126,7 @@ fn members_of_a_gang_run_at_the_same_time() {
 #[test]
 fn sets_have_cpus_of_their_own() {
     let Some(output) = output() else { return };
-    assert_eq!((records(output, "two", "task").len(), records(output, "rest", "task").len()), (4, 8));
+    assert_eq!((records(output, "two", "nice").len(), records(output, "rest", "nice").len()), (4, 8));
     let cpus = |section| {
         let late = stretches(output, section).into_iter().filter(|(start, ..)| *start > FROM_NS);
         let mut cpus: Vec<usize> =

@@ -135,6 +135,11 @@ pub fn line<'a>(output: &'a Output, section: &str) -> &'a str {
     output.section(section).unwrap().lines.first().map_or("", String::as_str)
 }
 
+/// Whether a section has this line.
+pub fn has_line(output: &Output, section: &str, wanted: &str) -> bool {
+    output.section(section).unwrap().lines.iter().any(|line| line == wanted)
+}
+
 pub fn assert_untroubled(output: &Output) {
     assert_eq!(output.kernel_trouble(), Vec::<&str>::new());
     assert!(output.powered_off, "the guest did not shut down");
