@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How many threads. The number is what hearth-hints says: the CPUs that the process can get now. Hands
- * are off where another number could be wrong, or of no use:
+ * How many threads. The number is what hearth-hints says: the CPUs that the process can get now.
+ * Hands are off where another number could be wrong, or of no use:
  *
  *   - the environment or the program says that the number is not to change (OMP_DYNAMIC=false);
  *   - threads are bound to CPUs: fewer of them would leave their CPUs idle;
- *   - the program itself has thread-local data. What OpenMP calls threadprivate looks like that, and
- *     lasts from one region to the next only as long as the number of threads stays.
+ *   - the program itself has thread-local data. What OpenMP calls threadprivate looks like that,
+ * and lasts from one region to the next only as long as the number of threads stays.
  */
 #include "follow.h"
 #include "hearth.h"
@@ -82,10 +82,10 @@ static bool is_one_of(const char *value, const char *const words[])
 /* What the environment says of OpenMP's threads. */
 static enum follow_state said_of_openmp(void)
 {
-	static const char *const binding[] = { "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY",
-					       NULL };
-	static const char *const no_binding[] = { "", "false", "none", "disabled", NULL };
-	static const char *const no[] = { "false", "0", "no", "off", NULL };
+	static const char *const binding[] = {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+					      "KMP_AFFINITY", NULL};
+	static const char *const no_binding[] = {"", "false", "none", "disabled", NULL};
+	static const char *const no[] = {"false", "0", "no", "off", NULL};
 	const char *dynamic = getenv("OMP_DYNAMIC");
 
 	for (const char *const *name = binding; *name; name++) {
@@ -132,12 +132,13 @@ __attribute__((constructor)) static void look_at_start(void)
 }
 
 /*
- * A program that binds threads itself says so here. One that gives a thread all CPUs back, as one does
- * that has only looked round, binds no longer.
+ * A program that binds threads itself says so here. One that gives a thread all CPUs back, as one
+ * does that has only looked round, binds no longer.
  */
 static void note_mask(size_t size, const cpu_set_t *mask)
 {
-	atomic_store_explicit(&bound, CPU_COUNT_S(size, mask) < cpus_at_start, memory_order_relaxed);
+	atomic_store_explicit(&bound, CPU_COUNT_S(size, mask) < cpus_at_start,
+			      memory_order_relaxed);
 }
 
 PUBLIC int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *mask)
