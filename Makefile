@@ -98,10 +98,9 @@ bench-kernel: packages static
 	@tools/bench-kernel $(if $(SMALL),--small)
 
 # Go and a JVM are measured where they are; the rest is installed.
-bench-parallel: packages
+bench-parallel: packages static
 	@tools/install-packages python3=python3 $(PARALLEL)
-	$(CARGO) build --release --locked -p hearth --no-default-features --features linux
-	@tools/bench-parallel target/release/hearth $(BENCH)/parallel $(if $(SMALL),--small)
+	@tools/bench-parallel $(STATIC) $(BENCH)/parallel $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.
 book:

@@ -74,6 +74,12 @@ static void *follow_tbb(void *unused)
 	return unused;
 }
 
+/* A child of fork() has no threads but one. */
+static void forget(void)
+{
+	atomic_store(&tbb.begun, false);
+}
+
 /* The thread is not the program's: it takes no signals, and its stack is small. */
 static void begin(const void *caller)
 {
@@ -81,8 +87,12 @@ static void begin(const void *caller)
 	pthread_attr_t small;
 	pthread_t thread;
 
+	static bool forks_are_seen;
+
 	if (!find_tbb(caller))
 		return;
+	if (!forks_are_seen)
+		forks_are_seen = !pthread_atfork(NULL, NULL, forget);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&small);
