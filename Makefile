@@ -5,18 +5,24 @@
 # make static the command for the real kernel as one file: target/static/.../hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
-#             demo, bench and bench-kernel with SMALL=1: just enough to see that everything works
+# make bench-parallel  parallel programs that share this machine, with and without hearth exec
+#             demo and all benches with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
 CARGO ?= cargo
 OUT := target/demo
 SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel book build static deb packages lab-packages
+.PHONY: demo test lint bench bench-kernel bench-parallel book build static deb packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
 		/usr/include/libelf.h=libelf-dev /usr/include/zlib.h=zlib1g-dev
+
+# Runtimes of parallel programs, for the tests of hearth exec and for what it is measured with.
+PARALLEL := /usr/lib/llvm-19/lib/libomp.so=libomp-19-dev /usr/include/oneapi/tbb/version.h=libtbb-dev \
+	/usr/lib/$(shell uname -m)-linux-gnu/libopenblas.so=libopenblas-dev \
+	/usr/lib/$(shell uname -m)-linux-gnu/libblis.so=libblis-dev
 
 # What the simulated machine needs, and recordings for it. Without a recorder there is valgrind's.
 lab-packages:
@@ -60,6 +66,7 @@ demo: lab-packages
 # Without a guest the kernel tests are skipped, and the last line says why; with
 # HEARTH_REQUIRE_GUEST=1 that is a failure.
 test: packages static
+	@tools/install-packages $(PARALLEL)
 	@tools/install-guest || [ -z "$$HEARTH_REQUIRE_GUEST" ]
 	@CARGO="$(CARGO)" HEARTH_STATIC=$(STATIC) tools/test
 
@@ -67,7 +74,8 @@ lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
+		crates/hearth-follow/preload/*.[ch] crates/hearth-follow/benches/programs/*.c \
+		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
 		crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -88,6 +96,11 @@ bench: packages
 
 bench-kernel: packages static
 	@tools/bench-kernel $(if $(SMALL),--small)
+
+# Go and a JVM are measured where they are; the rest is installed.
+bench-parallel: packages static
+	@tools/install-packages python3=python3 $(PARALLEL)
+	@tools/bench-parallel $(STATIC) $(BENCH)/parallel $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.
 book:

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * OpenBLAS and BLIS. They have threads of their own and read how many at each call, so the number is set
- * at the begin of the calls that use several: products of matrices, and LAPACK's factorizations. It
- * stays the number of the whole library: a call that has begun goes on with the threads that it has.
+ * OpenBLAS and BLIS. They have threads of their own and read how many at each call, so the number
+ * is set at the begin of the calls that use several: products of matrices, and LAPACK's
+ * factorizations. It stays the number of the whole library: a call that has begun goes on with the
+ * threads that it has.
  *
- * Hands are off where the user has said how many (OPENBLAS_NUM_THREADS), or the program does: where the
- * number is found to be another than was set here. An OpenBLAS that was built upon OpenMP reads
+ * Hands are off where the user has said how many (OPENBLAS_NUM_THREADS), or the program does: where
+ * the number is found to be another than was set here. An OpenBLAS that was built upon OpenMP reads
  * OpenMP's number, and is left alone.
  */
 #include "gate.h"
@@ -41,11 +42,12 @@ static int get_blis(void)
 static const struct {
 	const char *set, *get, *parallel;
 } spellings[] = {
-	{ "openblas_set_num_threads", "openblas_get_num_threads", "openblas_get_parallel" },
-	{ "openblas_set_num_threads64_", "openblas_get_num_threads64_", "openblas_get_parallel64_" },
-	{ "scipy_openblas_set_num_threads", "scipy_openblas_get_num_threads", "scipy_openblas_get_parallel" },
-	{ "scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_",
-	  "scipy_openblas_get_parallel64_" },
+	{"openblas_set_num_threads", "openblas_get_num_threads", "openblas_get_parallel"},
+	{"openblas_set_num_threads64_", "openblas_get_num_threads64_", "openblas_get_parallel64_"},
+	{"scipy_openblas_set_num_threads", "scipy_openblas_get_num_threads",
+	 "scipy_openblas_get_parallel"},
+	{"scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_",
+	 "scipy_openblas_get_parallel64_"},
 };
 
 enum { OPENBLAS_OWN_THREADS = 1 };
@@ -81,7 +83,8 @@ static bool is_set(const char *name)
 
 static void look_at(struct blas *blas)
 {
-	bool openblas = !is_set("OPENBLAS_NUM_THREADS") && !is_set("GOTO_NUM_THREADS") && find_openblas(blas);
+	bool openblas = !is_set("OPENBLAS_NUM_THREADS") && !is_set("GOTO_NUM_THREADS") &&
+			find_openblas(blas);
 
 	if (openblas || (!is_set("BLIS_NUM_THREADS") && find_blis(blas)))
 		blas->most = blas->get();
@@ -150,20 +153,21 @@ static void before_blas(struct follow_gate *gate, void *real, const void *caller
 }
 
 /* The names of a function: plain, with 64-bit sizes, and as the packages of Python have them. */
-#define NAMES(type, function)                                                                      \
-	GATE(type##function##_, before_blas)                                                       \
-	GATE(type##function##_64_, before_blas)                                                    \
-	GATE(scipy_##type##function##_, before_blas)                                               \
+#define NAMES(type, function)                        \
+	GATE(type##function##_, before_blas)         \
+	GATE(type##function##_64_, before_blas)      \
+	GATE(scipy_##type##function##_, before_blas) \
 	GATE(scipy_##type##function##_64_, before_blas)
 
-#define CBLAS_NAMES(type, function)                                                                \
-	NAMES(type, function)                                                                      \
-	GATE(cblas_##type##function, before_blas)                                                  \
-	GATE(cblas_##type##function##64_, before_blas)                                             \
-	GATE(scipy_cblas_##type##function, before_blas)                                            \
+#define CBLAS_NAMES(type, function)                     \
+	NAMES(type, function)                           \
+	GATE(cblas_##type##function, before_blas)       \
+	GATE(cblas_##type##function##64_, before_blas)  \
+	GATE(scipy_cblas_##type##function, before_blas) \
 	GATE(scipy_cblas_##type##function##64_, before_blas)
 
-#define TYPES(names, function) names(s, function) names(d, function) names(c, function) names(z, function)
+#define TYPES(names, function) \
+	names(s, function) names(d, function) names(c, function) names(z, function)
 
 TYPES(CBLAS_NAMES, gemm)
 TYPES(CBLAS_NAMES, gemv)

@@ -2,7 +2,8 @@
 /*
  * Finding what this library stands before. Mostly the dynamic linker knows the next function of a
  * name. It does not where the runtime is visible to some objects only: Python loads its modules so,
- * and some bring a runtime along. Then the object that calls, and what that object needs, is searched.
+ * and some bring a runtime along. Then the object that calls, and what that object needs, is
+ * searched.
  */
 #include "follow.h"
 
@@ -52,7 +53,7 @@ static int look_into(struct dl_phdr_info *object, size_t size, void *data)
 /* In the object that calls; else, where a compiler at run time made the caller, in any. */
 static void *in_scope(const char *name, const Dl_info *caller)
 {
-	struct search search = { .name = name };
+	struct search search = {.name = name};
 	Dl_info own;
 
 	if (dladdr((void *)follow_find, &own))
@@ -96,7 +97,7 @@ static void *find(struct follow_function *function, const Dl_info *caller)
 
 void *follow_find(struct follow_function *function, const void *caller)
 {
-	Dl_info object = { 0 };
+	Dl_info object = {0};
 	void *real;
 
 	dladdr(caller, &object);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The preloaded library: makes the runtimes of a program have as many threads as the program can get
- * CPUs, from one parallel region, or call, to the next.
+ * The preloaded library: makes the runtimes of a program have as many threads as the program can
+ * get CPUs, from one parallel region, or call, to the next.
  *
  *   find.c    the function that the program would have called had this library not been there
  *   decide.c  how many threads: the published number, or the user's own where hands are off
  *   gnu.c     GNU's OpenMP, at the begin of a parallel region
  *   llvm.c    LLVM's OpenMP, in the same way
  *
- * The rule of all of them: the user's word goes first, never more threads than the user's number, and
- * what is not known is left as it is.
+ * The rule of all of them: the user's word goes first, never more threads than the user's number,
+ * and what is not known is left as it is.
  */
 #ifndef FOLLOW_H
 #define FOLLOW_H
@@ -33,9 +33,9 @@ enum follow_state {
 };
 
 /*
- * How many threads a runtime is to have for a call from `caller`, where the user's number is `most`:
- * less, or `most` to leave things as they are. Asked at each parallel region, so it costs some
- * nanoseconds.
+ * How many threads a runtime is to have for a call from `caller`, where the user's number is
+ * `most`: less, or `most` to leave things as they are. Asked at each parallel region, so it costs
+ * some nanoseconds.
  */
 int follow_threads(enum hearth_runtime runtime, int most, const void *caller);
 
@@ -43,9 +43,9 @@ int follow_threads(enum hearth_runtime runtime, int most, const void *caller);
 void follow_hands_off(unsigned int runtimes, enum follow_state why);
 
 /*
- * A function behind the one of the same name here. `global` is what the whole program sees; where only
- * some objects see it, as with a runtime that came along with a Python module, `scoped` has one for
- * each of them.
+ * A function behind the one of the same name here. `global` is what the whole program sees; where
+ * only some objects see it, as with a runtime that came along with a Python module, `scoped` has
+ * one for each of them.
  */
 struct follow_function {
 	const char *name;
@@ -68,10 +68,11 @@ static inline void *follow_real(struct follow_function *function, const void *ca
 }
 
 /* The function that this call of `name` would have reached without this library. */
-#define FOLLOW_REAL(function)                                                                          \
-	({                                                                                         \
-		static struct follow_function follow_##function = { .name = #function };                         \
-		(__typeof__(&function))follow_real(&follow_##function, __builtin_return_address(0));       \
+#define FOLLOW_REAL(function)                                                          \
+	({                                                                             \
+		static struct follow_function follow_##function = {.name = #function}; \
+		(__typeof__(&function))follow_real(&follow_##function,                 \
+						   __builtin_return_address(0));       \
 	})
 
 #endif

@@ -17,27 +17,28 @@ struct follow_gate {
 };
 
 /* Does what is to be done, and tells where to go on. */
-__attribute__((used, visibility("hidden"))) void *follow_pass(struct follow_gate *gate, const void *caller);
+__attribute__((used, visibility("hidden"))) void *follow_pass(struct follow_gate *gate,
+							      const void *caller);
 
 #if defined(__x86_64__)
-#define GATE_ENTRY(symbol, gate)                                                                   \
-	"	.globl " symbol "\n	.type " symbol ", @function\n" symbol ":\n"                \
-	"	endbr64\n	leaq " gate "(%rip), %r11\n	jmp follow_gate\n"                 \
+#define GATE_ENTRY(symbol, gate)                                                    \
+	"	.globl " symbol "\n	.type " symbol ", @function\n" symbol ":\n" \
+	"	endbr64\n	leaq " gate "(%rip), %r11\n	jmp follow_gate\n"      \
 	"	.size " symbol ", . - " symbol "\n"
 #elif defined(__aarch64__)
-#define GATE_ENTRY(symbol, gate)                                                                   \
-	"	.globl " symbol "\n	.type " symbol ", %function\n" symbol ":\n"                \
-	"	adrp x16, " gate "\n	add x16, x16, :lo12:" gate "\n	b follow_gate\n"           \
+#define GATE_ENTRY(symbol, gate)                                                        \
+	"	.globl " symbol "\n	.type " symbol ", %function\n" symbol ":\n"     \
+	"	adrp x16, " gate "\n	add x16, x16, :lo12:" gate "\n	b follow_gate\n" \
 	"	.size " symbol ", . - " symbol "\n"
 #endif
 
 /* A gate of this name, where the machine's calls are known; elsewhere there is none. */
 #ifdef GATE_ENTRY
-#define GATE(stood_before, action)                                                                 \
-	__attribute__((used, visibility("hidden"))) struct follow_gate gate_##stood_before = {     \
-		.function.name = #stood_before,                                                    \
-		.before = action,                                                                  \
-	};                                                                                         \
+#define GATE(stood_before, action)                                                             \
+	__attribute__((used, visibility("hidden"))) struct follow_gate gate_##stood_before = { \
+		.function.name = #stood_before,                                                \
+		.before = action,                                                              \
+	};                                                                                     \
 	__asm__(".text\n" GATE_ENTRY(#stood_before, "gate_" #stood_before));
 #else
 #define GATE(stood_before, action)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * GNU's OpenMP. The compiler turns a parallel region into a call of GOMP_parallel or of one of its
- * kin, whose third argument is the number of threads that the program gives in its num_threads clause,
- * 0 if it gives none. Where it gives none this library gives one: for that region alone, so that what
- * omp_get_max_threads() tells stays the user's number, by which programs size their arrays.
+ * kin, whose third argument is the number of threads that the program gives in its num_threads
+ * clause, 0 if it gives none. Where it gives none this library gives one: for that region alone, so
+ * that what omp_get_max_threads() tells stays the user's number, by which programs size their
+ * arrays.
  *
- * Left as they are: regions within regions, and those of a league of teams, where the threads of each
- * region are a part of many.
+ * Left as they are: regions within regions, and those of a league of teams, where the threads of
+ * each region are a part of many.
  */
 #include "follow.h"
 
@@ -16,9 +17,9 @@ int omp_get_num_teams(void);
 
 static unsigned int gnu_threads(unsigned int asked, const void *caller)
 {
-	static struct follow_function level = { .name = "omp_get_level" };
-	static struct follow_function teams = { .name = "omp_get_num_teams" };
-	static struct follow_function max_threads = { .name = "omp_get_max_threads" };
+	static struct follow_function level = {.name = "omp_get_level"};
+	static struct follow_function teams = {.name = "omp_get_num_teams"};
+	static struct follow_function max_threads = {.name = "omp_get_max_threads"};
 	int (*get_level)(void) = follow_real(&level, caller);
 	int (*get_teams)(void) = follow_real(&teams, caller);
 	int (*get_max_threads)(void) = follow_real(&max_threads, caller);
@@ -36,10 +37,10 @@ static unsigned int gnu_threads(unsigned int asked, const void *caller)
 #define THREADS gnu_threads(threads, __builtin_return_address(0))
 
 /* A region, with what the entry takes after the number of threads. */
-#define REGION(type, name, parameters, ...)                                                        \
-	PUBLIC type name parameters                                                                \
-	{                                                                                          \
-		return FOLLOW_REAL(name)(body, data, THREADS, ##__VA_ARGS__);                      \
+#define REGION(type, name, parameters, ...)                                   \
+	PUBLIC type name parameters                                           \
+	{                                                                     \
+		return FOLLOW_REAL(name)(body, data, THREADS, ##__VA_ARGS__); \
 	}
 
 #define BODY void (*body)(void *), void *data, unsigned int threads
@@ -49,10 +50,11 @@ REGION(void, GOMP_parallel, (BODY, unsigned int flags), flags)
 REGION(unsigned int, GOMP_parallel_reductions, (BODY, unsigned int flags), flags)
 REGION(void, GOMP_parallel_sections, (BODY, unsigned int count, unsigned int flags), count, flags)
 
-#define LOOP_REGION(name)                                                                          \
+#define LOOP_REGION(name) \
 	REGION(void, name, (BODY, LOOP, unsigned int flags), start, end, step, flags)
-#define CHUNKED_REGION(name)                                                                       \
-	REGION(void, name, (BODY, LOOP, long chunk, unsigned int flags), start, end, step, chunk, flags)
+#define CHUNKED_REGION(name)                                                                      \
+	REGION(void, name, (BODY, LOOP, long chunk, unsigned int flags), start, end, step, chunk, \
+	       flags)
 
 CHUNKED_REGION(GOMP_parallel_loop_static)
 CHUNKED_REGION(GOMP_parallel_loop_dynamic)

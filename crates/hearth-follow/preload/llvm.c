@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * LLVM's OpenMP, and Intel's. The compiler turns a parallel region into a call of __kmpc_fork_call, and
- * a num_threads clause into a call of __kmpc_push_num_threads just before it, which holds for that one
- * region. Where there is no clause, this library makes that call. So nothing but the region changes:
- * what omp_get_max_threads() tells is the user's number before, within and after it.
+ * LLVM's OpenMP, and Intel's. The compiler turns a parallel region into a call of __kmpc_fork_call,
+ * and a num_threads clause into a call of __kmpc_push_num_threads just before it, which holds for
+ * that one region. Where there is no clause, this library makes that call. So nothing but the
+ * region changes: what omp_get_max_threads() tells is the user's number before, within and after
+ * it.
  *
- * OpenMP's interface for tools would serve too, by omp_set_num_threads() when a region begins. But that
- * number is seen within the region, and is not put back by the region's end where the region is of one
- * thread; and there can be one tool only, which may be the user's.
+ * OpenMP's interface for tools would serve too, by omp_set_num_threads() when a region begins. But
+ * that number is seen within the region, and is not put back by the region's end where the region
+ * is of one thread; and there can be one tool only, which may be the user's.
  */
 #include "gate.h"
 
@@ -29,11 +30,11 @@ static void note_clause(struct follow_gate *gate, void *real, const void *caller
 
 static void before_region(struct follow_gate *gate, void *real, const void *caller)
 {
-	static struct follow_function level = { .name = "omp_get_level" };
-	static struct follow_function teams = { .name = "omp_get_num_teams" };
-	static struct follow_function max_threads = { .name = "omp_get_max_threads" };
-	static struct follow_function number = { .name = "__kmpc_global_thread_num" };
-	static struct follow_function push = { .name = "__kmpc_push_num_threads" };
+	static struct follow_function level = {.name = "omp_get_level"};
+	static struct follow_function teams = {.name = "omp_get_num_teams"};
+	static struct follow_function max_threads = {.name = "omp_get_max_threads"};
+	static struct follow_function number = {.name = "__kmpc_global_thread_num"};
+	static struct follow_function push = {.name = "__kmpc_push_num_threads"};
 	__typeof__(&omp_get_level) get_level = follow_real(&level, caller);
 	__typeof__(&omp_get_num_teams) get_teams = follow_real(&teams, caller);
 	__typeof__(&omp_get_max_threads) get_max_threads = follow_real(&max_threads, caller);

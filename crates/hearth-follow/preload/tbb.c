@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * oneTBB, by what its class global_control calls. Its workers come and go in the midst of a parallel
- * call, so a thread of ours waits for changes and sets the number at once. The thread begins with the
- * first parallel call: a program that only has oneTBB among its libraries stays as it is. If the program
- * has limits of its own, oneTBB goes by the smallest.
+ * oneTBB, by what its class global_control calls. Its workers come and go in the midst of a
+ * parallel call, so a thread of ours waits for changes and sets the number at once. The thread
+ * begins with the first parallel call: a program that only has oneTBB among its libraries stays as
+ * it is. If the program has limits of its own, oneTBB goes by the smallest.
  */
 #include "gate.h"
 #include "hearth.h"
@@ -33,9 +33,9 @@ static struct {
 
 static bool find_tbb(const void *caller)
 {
-	static struct follow_function create = { .name = TBB "6createERNS0_2d114global_controlE" };
-	static struct follow_function destroy = { .name = TBB "7destroyERNS0_2d114global_controlE" };
-	static struct follow_function active = { .name = TBB "27global_control_active_valueEi" };
+	static struct follow_function create = {.name = TBB "6createERNS0_2d114global_controlE"};
+	static struct follow_function destroy = {.name = TBB "7destroyERNS0_2d114global_controlE"};
+	static struct follow_function active = {.name = TBB "27global_control_active_valueEi"};
 
 	tbb.create = follow_real(&create, caller);
 	tbb.destroy = follow_real(&destroy, caller);
@@ -51,7 +51,7 @@ static void limit(int threads)
 	static int now = -1;
 	int next = now == 0;
 
-	limits[next] = (struct global_control){ (size_t)threads, 0, MAX_ALLOWED_PARALLELISM };
+	limits[next] = (struct global_control){(size_t)threads, 0, MAX_ALLOWED_PARALLELISM};
 	tbb.create(&limits[next]);
 	if (now >= 0)
 		tbb.destroy(&limits[now]);
@@ -74,6 +74,12 @@ static void *follow_tbb(void *unused)
 	return unused;
 }
 
+/* A child of fork() has no threads but one. */
+static void forget(void)
+{
+	atomic_store(&tbb.begun, false);
+}
+
 /* The thread is not the program's: it takes no signals, and its stack is small. */
 static void begin(const void *caller)
 {
@@ -81,8 +87,12 @@ static void begin(const void *caller)
 	pthread_attr_t small;
 	pthread_t thread;
 
+	static bool forks_are_seen;
+
 	if (!find_tbb(caller))
 		return;
+	if (!forks_are_seen)
+		forks_are_seen = !pthread_atfork(NULL, NULL, forget);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&small);

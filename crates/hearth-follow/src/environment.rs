@@ -15,9 +15,12 @@ const READ_ONCE: &[&str] = &[
     "JULIA_NUM_THREADS",
 ];
 
-/// The user's LD_PRELOAD with ours at its end: what the user has there comes before ours.
+/// The user's LD_PRELOAD with ours at its end, once: what the user has there comes before ours.
 pub fn preload(users: Option<&OsStr>, library: &Path) -> OsString {
     let mut all = users.unwrap_or_default().to_os_string();
+    if env::split_paths(&all).any(|path| path == library) {
+        return all;
+    }
     if !all.is_empty() {
         all.push(":");
     }
@@ -50,6 +53,7 @@ mod tests {
     fn what_the_user_preloads_stays() {
         let ours = Path::new("/lib/ours.so");
         assert_eq!(preload(None, ours), "/lib/ours.so");
+        assert_eq!(preload(Some(OsStr::new("/lib/ours.so:b.so")), ours), "/lib/ours.so:b.so");
         assert_eq!(preload(Some(OsStr::new("a.so:b.so")), ours), "a.so:b.so:/lib/ours.so");
     }
 

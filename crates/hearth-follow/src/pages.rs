@@ -2,6 +2,7 @@
 //! has none.
 
 use hearth_hints::page::{MAGIC, Page, VERSION};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -31,14 +32,19 @@ impl Pages {
         lower.filter_map(|other| self.of(other)).map(|page| page.cpus as usize).sum()
     }
 
-    /// Makes a page for a process that makes none itself.
+    /// Makes a page for a process that has none yet. One that it has made itself stays.
     pub fn make(&self, pid: u32) -> io::Result<Made> {
         let start_time = start_time(pid).ok_or(io::ErrorKind::NotFound)?;
         let path = self.folder.join(pid.to_string());
-        let beside = self.folder.join(format!(".{pid}"));
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-        file.write_all(&bytes(pid, start_time))?;
-        fs::rename(beside, &path)?;
+        let beside = self.folder.join(format!(".exec-{pid}"));
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+        let made = file
+            .write_all(&bytes(pid, start_time))
+            .and_then(|()| Ok(renameat_with(CWD, &beside, CWD, &path, RenameFlags::NOREPLACE)?));
+        if let Err(error) = made {
+            fs::remove_file(&beside)?;
+            return Err(error);
+        }
         Ok(Made(path))
     }
 }
@@ -96,6 +102,8 @@ mod tests {
         let page = pages.of(pid).unwrap();
         assert_eq!((page.pid, page.cpus, page.want), (pid, 0, 0));
         assert_eq!(Some(page.start_time), start_time(pid));
+        assert!(pages.make(pid).is_err(), "one that is there stays");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         drop(made);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

@@ -2,14 +2,19 @@
 //! runtimes it is linked with.
 
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
-use object::{Endianness, Object, ObjectSection, elf};
+use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef, elf};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-type Elf<'a> = ElfFile64<'a, Endianness>;
+type Content = ReadCache<File>;
+type Elf<'a> = ElfFile64<'a, Endianness, &'a Content>;
+
+/// The kernel reads as much of a script's first line.
+const FIRST_LINE: u64 = 256;
 
 /// Scripts may name scripts as their interpreters, as often as the kernel lets them.
 const SCRIPTS: usize = 4;
@@ -35,7 +40,7 @@ impl Program {
         let mut words = command.to_vec();
         for _ in 0..=SCRIPTS {
             let path = find(words.first()?)?;
-            let content = read(&path)?;
+            let content = open(&path)?;
             match interpreter_of_script(&content) {
                 Some(mut interpreter) => {
                     interpreter.push(path.into_os_string());
@@ -50,7 +55,7 @@ impl Program {
         None
     }
 
-    fn read(path: PathBuf, content: &[u8]) -> Self {
+    fn read(path: PathBuf, content: &Content) -> Self {
         let Ok(file) = Elf::parse(content) else { return Self { path, ..Self::default() } };
         Self {
             interpreter: interpreter(&file, content),
@@ -84,9 +89,10 @@ impl Program {
 
 /// Whether the C library that comes with this dynamic linker lacks the version that ours is linked with.
 fn is_older(interpreter: &Path) -> bool {
-    let folder = interpreter.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
-    let library = folder.and_then(|folder| fs::read(folder.join("libc.so.6")).ok());
-    library.is_some_and(|content| memchr::memmem::find(&content, NEWEST).is_none())
+    let library = interpreter.canonicalize().ok().and_then(|path| Some(path.parent()?.join("libc.so.6")));
+    let Some(content) = library.as_deref().and_then(open) else { return false };
+    let names = Elf::parse(&content).ok().and_then(|file| file.section_by_name(".dynstr")?.data().ok());
+    names.is_some_and(|names| memchr::memmem::find(names, NEWEST).is_none())
 }
 
 /// The newest version of the C library's that the preloaded library names.
@@ -109,13 +115,15 @@ fn find(name: &OsStr) -> Option<PathBuf> {
 }
 
 /// A device or a pipe is not read: it might never end.
-fn read(path: &Path) -> Option<Vec<u8>> {
+fn open(path: &Path) -> Option<Content> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    fs::read(path).ok()
+    File::open(path).ok().map(ReadCache::new)
 }
 
-fn interpreter_of_script(content: &[u8]) -> Option<Vec<OsString>> {
-    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+fn interpreter_of_script(content: &Content) -> Option<Vec<OsString>> {
+    let length = content.len().ok()?.min(FIRST_LINE);
+    let line =
+        content.read_bytes_at(0, length).ok()?.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let words: Vec<_> = words.map(|word| OsString::from_vec(word.to_vec())).collect();
     (!words.is_empty()).then_some(words)
@@ -127,20 +135,20 @@ fn command_of_env(words: &[OsString]) -> Vec<OsString> {
     words.iter().skip_while(is_own).cloned().collect()
 }
 
-fn interpreter(file: &Elf, content: &[u8]) -> Option<PathBuf> {
+fn interpreter(file: &Elf, content: &Content) -> Option<PathBuf> {
     let endian = file.endian();
     let name =
         file.elf_program_headers().iter().find_map(|header| header.interpreter(endian, content).ok()?)?;
     Some(PathBuf::from(OsStr::from_bytes(name)))
 }
 
-fn libraries(file: &Elf, content: &[u8]) -> Option<Vec<String>> {
+fn libraries(file: &Elf, content: &Content) -> Option<Vec<String>> {
     let endian = file.endian();
     let sections = file.elf_header().sections(endian, content).ok()?;
     let (entries, strings) = sections.dynamic(endian, content).ok()??;
     let strings = sections.strings(endian, content, strings).ok()?;
     let needed = entries.iter().filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED));
-    let names = needed.filter_map(|entry| entry.string(endian, strings).ok());
+    let names = needed.filter_map(|entry| strings.get(entry.val32(endian)?).ok());
     Some(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 

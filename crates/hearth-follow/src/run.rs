@@ -168,25 +168,33 @@ fn has_changed(changes: &OwnedFd) -> bool {
 /// What is done for the program while it runs.
 struct Follower {
     pid: u32,
-    mask: Option<(Mask, Option<Made>)>,
+    /// A program of a known runtime has its number from its first moment on; others make a page when
+    /// they need one.
+    _page: Option<Made>,
+    mask: Option<Mask>,
     told: Told,
 }
 
 impl Follower {
     fn new(session: &Session, way: Way, child: &Child) -> Self {
         let pid = child.id();
-        let mask = match way {
-            Way::Mask(_) => Mask::of(Pid::from_child(child)).ok(),
-            _ => None,
+        let is_known = match &way {
+            Way::Mask(_) => true,
+            Way::Library(runtimes) => !runtimes.is_empty(),
+            _ => false,
         };
-        let mask = mask.map(|mask| (mask, session.pages.make(pid).ok()));
-        Self { pid, mask, told: Told::default() }
+        Self {
+            pid,
+            _page: is_known.then(|| session.pages.make(pid).ok()).flatten(),
+            mask: matches!(way, Way::Mask(_)).then(|| Mask::of(Pid::from_child(child)).ok()).flatten(),
+            told: Told::default(),
+        }
     }
 
     fn look(&mut self, pages: &Pages) {
         let Some(page) = pages.of(self.pid) else { return };
         self.told.note(page, Instant::now());
-        if let Some((mask, _)) = self.mask.as_mut().filter(|_| page.cpus > 0) {
+        if let Some(mask) = self.mask.as_mut().filter(|_| page.cpus > 0) {
             mask.follow(page.cpus as usize, pages.ahead_of(self.pid));
         }
     }

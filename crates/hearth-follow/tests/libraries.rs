@@ -1,5 +1,7 @@
 //! Programs of libraries that have threads of their own follow a number that the test says.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::{Answering, Teller, compile};

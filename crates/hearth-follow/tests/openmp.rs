@@ -1,5 +1,7 @@
 //! OpenMP programs, of GNU's runtime and of LLVM's, follow a number that the test says.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::{Answering, Teller, compile};

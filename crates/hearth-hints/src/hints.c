@@ -106,7 +106,7 @@ static int is_own(const struct hearth_page *found, const struct hearth_page *own
 {
 	return found->magic == own->magic && found->version == own->version &&
 	       found->pid == own->pid && found->start_time == own->start_time &&
-	       found->image == own->image;
+	       (found->image == own->image || !found->image);
 }
 
 /* Maps the file, if it is one of this user's that is long enough. */
@@ -123,7 +123,10 @@ static struct hearth_page *map(int file)
 	return mapped == MAP_FAILED ? NULL : mapped;
 }
 
-/* The page that another copy of this library has made in this process. */
+/*
+ * The page that another copy of this library has made in this process, or that `hearth exec` made for
+ * it before it began. That one knows no image yet.
+ */
 static struct hearth_page *adopt(int folder, const char *name, const struct hearth_page *own)
 {
 	int file = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -137,6 +140,8 @@ static struct hearth_page *adopt(int folder, const char *name, const struct hear
 		munmap(found, sizeof(*found));
 		found = NULL;
 	}
+	if (found)
+		found->image = own->image;
 	return found;
 }
 

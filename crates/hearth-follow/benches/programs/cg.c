@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Conjugate gradients on a sparse matrix, as NAS's CG: five points of a square grid. A region holds a
- * whole iteration, with barriers within. cg SIDE ITERATIONS
+ * Conjugate gradients on a sparse matrix, as NAS's CG: five points of a square grid. A region holds
+ * a whole iteration, with barriers within. cg SIDE ITERATIONS
  */
 #include <math.h>
 #include <stdio.h>

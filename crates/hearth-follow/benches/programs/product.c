@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *,
-	    const int *, const double *, const int *, const double *, double *, const int *);
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *,
+	    const double *, const int *, const double *, const int *, const double *, double *,
+	    const int *);
 
 int main(int count, char **arguments)
 {
-	int size = count > 1 ? atoi(arguments[1]) : 256, times = count > 2 ? atoi(arguments[2]) : 400;
+	int size = count > 1 ? atoi(arguments[1]) : 256,
+	    times = count > 2 ? atoi(arguments[2]) : 400;
 	double *a = malloc(sizeof(double) * size * size), *b = malloc(sizeof(double) * size * size);
 	double *c = calloc((size_t)size * size, sizeof(double)), one = 1, half = 0.5;
 

@@ -5,7 +5,8 @@
 
 int main(int count, char **arguments)
 {
-	int points = count > 1 ? atoi(arguments[1]) : 20000, steps = count > 2 ? atoi(arguments[2]) : 20000;
+	int points = count > 1 ? atoi(arguments[1]) : 20000,
+	    steps = count > 2 ? atoi(arguments[2]) : 20000;
 	double *now = malloc(points * sizeof(double)), *next = calloc(points, sizeof(double));
 	double change = 0;
 

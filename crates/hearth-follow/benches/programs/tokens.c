@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The shape of inference: for each token a few layers, one after the other, each a product of a matrix
- * and a vector in a parallel region of its own. tokens TOKENS WIDTH
+ * The shape of inference: for each token a few layers, one after the other, each a product of a
+ * matrix and a vector in a parallel region of its own. tokens TOKENS WIDTH
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,8 @@ enum { LAYERS = 24 };
 
 int main(int count, char **arguments)
 {
-	int tokens = count > 1 ? atoi(arguments[1]) : 400, width = count > 2 ? atoi(arguments[2]) : 384;
+	int tokens = count > 1 ? atoi(arguments[1]) : 400,
+	    width = count > 2 ? atoi(arguments[2]) : 384;
 	float *weights = malloc((size_t)LAYERS * width * width * sizeof(float));
 	float *state = malloc(width * sizeof(float)), *next = malloc(width * sizeof(float));
 	double sum = 0;

@@ -1,6 +1,7 @@
 //! Programs that follow a number which the test says.
 
 #![allow(dead_code, reason = "each test uses some of it")]
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 use hearth_hints::page::{Page, Why};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* For each line that it reads, a product of matrices, and the number of threads that the library has. */
+/* For each line that it reads, a product of matrices, and the number of threads that the library
+ * has. */
 #include <stdio.h>
 #include <string.h>
 
-void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *, const double *,
-	    const int *, const double *, const int *, const double *, double *, const int *);
+void dgemm_(const char *, const char *, const int *, const int *, const int *, const double *,
+	    const double *, const int *, const double *, const int *, const double *, double *,
+	    const int *);
 
 #ifdef BLIS
 long bli_thread_get_num_threads(void);

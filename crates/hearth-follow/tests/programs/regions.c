@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * For each line that it reads, one of every kind of parallel region, and a line of what was seen:
- * threads of a region, the user's number before, within and after, threads where a clause gives them,
- * of a region within, and the sum of all loops.
+ * threads of a region, the user's number before, within and after, threads where a clause gives
+ * them, of a region within, and the sum of all loops.
  */
 #define _GNU_SOURCE
 #include <omp.h>
@@ -73,8 +73,8 @@ static void look(void)
 #pragma omp parallel num_threads(5)
 #pragma omp single
 	clause = omp_get_num_threads();
-	printf("threads %d before %d within %d after %d clause %d inner %d sum %ld\n", threads, before, within,
-	       omp_get_max_threads(), clause, inner, loops());
+	printf("threads %d before %d within %d after %d clause %d inner %d sum %ld\n", threads,
+	       before, within, omp_get_max_threads(), clause, inner, loops());
 	fflush(stdout);
 }
 

@@ -9,7 +9,9 @@ int main(int count, char **)
 {
 	using oneapi::tbb::global_control;
 	char line[64];
-	global_control *own = count > 1 ? new global_control(global_control::max_allowed_parallelism, 3) : nullptr;
+	global_control *own =
+		count > 1 ? new global_control(global_control::max_allowed_parallelism, 3)
+			  : nullptr;
 
 	while (fgets(line, sizeof(line), stdin)) {
 		long sum = oneapi::tbb::parallel_reduce(
@@ -21,7 +23,8 @@ int main(int count, char **)
 			},
 			[](long one, long other) { return one + other; });
 		printf("threads %ld sum %ld\n",
-		       (long)global_control::active_value(global_control::max_allowed_parallelism), sum);
+		       (long)global_control::active_value(global_control::max_allowed_parallelism),
+		       sum);
 		fflush(stdout);
 	}
 	delete own;
