@@ -64,6 +64,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Pages(arguments) => linux::pages::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Cpus(arguments) => linux::cpus::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Trace(arguments) => linux::trace::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),
