@@ -15,12 +15,16 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "tasks/ends.c",
             "tasks/pressure.c",
             "tasks/pages.c",
+            "tasks/follow.c",
+            "../../hearth-hints/src/hints.c",
+            "../../hearth-hints/src/limits.c",
         ],
     ),
 ];
 
 fn main() {
     println!("cargo::rerun-if-changed=programs");
+    println!("cargo::rerun-if-changed=../hearth-hints/src");
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
         fail("OUT_DIR is not set: build with cargo")
     };

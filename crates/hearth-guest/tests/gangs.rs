@@ -98,7 +98,7 @@ fn at_once_ns(output: &Output, section: &str) -> Vec<u64> {
         .map(|&(start, end, _)| (start.clamp(FROM_NS, UNTIL_NS), end.clamp(FROM_NS, UNTIL_NS)))
         .flat_map(|(start, end)| [(start, 1), (end, -1)])
         .collect();
-    changes.sort_unstable();
+    changes.sort_by_key(|(at, change)| (*at, -change));
     let mut ns = vec![0; 64];
     let mut running = 0;
     for pair in changes.windows(2) {

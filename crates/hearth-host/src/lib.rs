@@ -18,3 +18,8 @@ pub mod threads;
 
 pub use error::Error;
 pub use outcome::Outcome;
+
+/// Where a daemon's locks, socket and log are.
+pub fn run_folder() -> std::path::PathBuf {
+    std::env::var_os("HEARTH_RUN").map_or_else(|| "/run/hearth".into(), std::path::PathBuf::from)
+}

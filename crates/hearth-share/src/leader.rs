@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often numbers are made.
@@ -24,7 +24,9 @@ const RENEW: Duration = Duration::from_secs(1);
 const HASTE: Duration = Duration::from_millis(10);
 
 /// The daemon's lock, beside its others.
-const DAEMON_LOCK: &str = "/run/hearth/leader";
+fn daemon_lock() -> PathBuf {
+    hearth_host::run_folder().join("leader")
+}
 
 /// Says numbers as long as no other does.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ pub struct Leader {
 #[derive(Debug)]
 enum Scope {
     /// Those of one folder.
-    One { folder: Option<Rc<Folder>>, daemon: PathBuf },
+    One { folder: Option<Arc<Folder>>, daemon: PathBuf },
     /// Those of all users.
     All,
 }
@@ -61,7 +63,7 @@ impl Leader {
     /// One of many candidates: those who wait for a program in `hearth exec`. Without this folder, or if
     /// it is not this user's alone, it never leads.
     pub fn new(folder: &Path) -> Self {
-        Self::candidate(folder, DAEMON_LOCK.into())
+        Self::under(folder, daemon_lock())
     }
 
     /// The daemon's.
@@ -69,15 +71,17 @@ impl Leader {
     /// # Errors
     /// If its lock cannot be made.
     pub fn for_all() -> Result<Self, hearth_host::Error> {
-        let failed = |error: rustix::io::Errno| hearth_host::Error::file(DAEMON_LOCK)(error.into());
+        let path = daemon_lock();
+        // Whoever runs a program looks whether it is held.
         let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let lock =
-            open(DAEMON_LOCK, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC, mode).map_err(failed)?;
+        let lock = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC, mode)
+            .map_err(|error| hearth_host::Error::file(&path)(error.into()))?;
         Ok(Self::with(Scope::All, Some(lock)))
     }
 
-    fn candidate(folder: &Path, daemon: PathBuf) -> Self {
-        let folder = Folder::open(folder).map(Rc::new);
+    /// The same where the daemon has this lock.
+    pub fn under(folder: &Path, daemon: PathBuf) -> Self {
+        let folder = Folder::open(folder).map(Arc::new);
         let lock = folder.as_ref().and_then(|folder| folder.lock_file("leader"));
         Self::with(Scope::One { folder, daemon }, lock)
     }
@@ -135,7 +139,7 @@ impl Leader {
         self.leads
     }
 
-    /// How many it tells a number, and what others use.
+    /// How many programs it tells a number.
     pub fn followers(&self) -> usize {
         self.said.len()
     }
@@ -169,14 +173,14 @@ impl Scope {
     }
 
     /// The pages of processes that follow, with the folder of each.
-    fn found(&self) -> Vec<(Rc<Folder>, Found)> {
+    fn found(&self) -> Vec<(Arc<Folder>, Found)> {
         let folders = match self {
             Self::One { folder, .. } => folder.iter().cloned().collect(),
-            Self::All => all_folders().into_iter().map(Rc::new).collect::<Vec<_>>(),
+            Self::All => all_folders().into_iter().map(Arc::new).collect::<Vec<_>>(),
         };
         let pages = folders
             .iter()
-            .flat_map(|folder| folder.pages().into_iter().map(|found| (Rc::clone(folder), found)));
+            .flat_map(|folder| folder.pages().into_iter().map(|found| (Arc::clone(folder), found)));
         pages.filter(|(_, found)| found.page.state == 0).collect()
     }
 }

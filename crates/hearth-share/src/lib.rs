@@ -10,7 +10,7 @@
 //! - [`steady`]: the rule that keeps the answer from fluttering, a step every 100 ms. Pure too.
 //! - [`observe`]: looks at this machine, with [`machine`] and [`cgroups`].
 //! - [`pages`]: where a program reads its number; [`leader`]: who writes it.
-//! - [`view`]: the same for people.
+//! - [`service`]: the leader within the daemon. [`view`]: the number for people.
 
 pub mod cgroups;
 pub mod demand;
@@ -19,6 +19,7 @@ pub mod machine;
 pub mod observe;
 pub mod pages;
 pub mod reason;
+pub mod service;
 pub mod share;
 pub mod steady;
 pub mod view;

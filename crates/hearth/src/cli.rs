@@ -1,7 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
 #[cfg(feature = "linux")]
-use crate::linux::{doctor, explain, pages, set, start, status, stop, trace, undo};
+use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 #[cfg(feature = "linux")]
@@ -106,6 +106,10 @@ pub enum Command {
     #[cfg(feature = "linux")]
     #[command(after_help = set::EXAMPLES)]
     Set(set::Arguments),
+    /// Says how many CPUs a program can get now, and why not more
+    #[cfg(feature = "linux")]
+    #[command(after_help = cpus::EXAMPLES)]
+    Cpus(cpus::Arguments),
     /// Writes what Hearth decides for a while, to be opened in ui.perfetto.dev
     #[cfg(feature = "linux")]
     Trace(trace::Arguments),

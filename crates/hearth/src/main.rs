@@ -70,6 +70,8 @@ fn main() -> ExitCode {
         #[cfg(feature = "linux")]
         Command::Set(arguments) => linux::set::run(&arguments),
         #[cfg(feature = "linux")]
+        Command::Cpus(arguments) => linux::cpus::run(&arguments),
+        #[cfg(feature = "linux")]
         Command::Trace(arguments) => linux::trace::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Stop(arguments) => linux::stop::run(&arguments),

@@ -1,6 +1,5 @@
 //! `hearth exec`: the program's exit code, signals, environment and output are its own.
 #![cfg(feature = "linux")]
-
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use assert_cmd::cargo::cargo_bin;

@@ -23,6 +23,7 @@ use crate::ending::Ending;
 use crate::{Error, Exit, Scheduler};
 use control::Control;
 use hearth_host::journal::{self, Journal, Report};
+pub use hearth_host::run_folder;
 use metrics::Metrics;
 use parts::Parts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -38,11 +39,6 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How often the daemon looks for tasks that joined the cgroup of `--only`.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Where the lock, the socket and the log are.
-pub fn run_folder() -> PathBuf {
-    std::env::var_os("HEARTH_RUN").map_or_else(|| "/run/hearth".into(), PathBuf::from)
-}
 
 /// Where what must outlive the daemon is: the journal, dumps, the last ending.
 pub fn state_folder() -> PathBuf {

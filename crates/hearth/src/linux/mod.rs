@@ -1,6 +1,7 @@
 //! Commands for the real kernel.
 
 pub mod choice;
+pub mod cpus;
 pub mod doctor;
 pub mod explain;
 pub mod pages;

@@ -7,6 +7,7 @@ use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use hearth_linux::daemon::{self, Ended, Event, Holder, Job, Status, Work};
+use hearth_share::service::TellPrograms;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -49,8 +50,9 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let work =
+    let mut work =
         Work { stalls: arguments.stall, planner_stalls: arguments.stall_planner, ..arguments.choice.work()? };
+    work.services.push(Box::new(TellPrograms));
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
     }
