@@ -344,6 +344,14 @@ impl Hardware {
         ps + queue_ps
     }
 
+    /// Pages that begin in a range of addresses, and that nobody has touched, will get memory of the node of a
+    /// CPU.
+    pub fn place(&mut self, address: Address, bytes: u64, cpu: usize) {
+        let page = |address: Address| address.div_ceil(self.page_bytes()) as u32;
+        let (first, end) = (page(address), page(address + bytes));
+        self.pages.place(first, end, Placement::Node(self.node_of_cpu[cpu]));
+    }
+
     /// Empties the caches of a CPU's cache domain, as the paper does to measure reload misses.
     pub fn flush(&mut self, cpu: usize) {
         self.caches.flush(cpu);

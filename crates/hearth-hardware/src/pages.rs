@@ -64,6 +64,21 @@ impl Pages {
         Segment { base: (first as Address) << self.page_shift, bytes }
     }
 
+    /// From now on, pages `first..end` that nobody has touched get their memory as `placement` says.
+    pub(crate) fn place(&mut self, first: u32, end: u32, placement: Placement) {
+        if first >= end {
+            return;
+        }
+        let after = self.placement(end);
+        let from = self.segments.partition_point(|(page, _)| *page < first);
+        let to = self.segments.partition_point(|(page, _)| *page <= end);
+        self.segments.splice(from..to, [(first, placement), (end, after)]);
+    }
+
+    fn placement(&self, page: u32) -> Placement {
+        self.segments[self.segments.partition_point(|(first, _)| *first <= page) - 1].1
+    }
+
     fn add_shuffled_frames(&mut self) {
         let first = self.frames.len() as u32;
         let mut block: Vec<u32> = (first..first + SHUFFLED_FRAMES).collect();
@@ -99,8 +114,7 @@ impl Pages {
 
     /// Gives a page its memory, for `owner`.
     pub(crate) fn map(&mut self, page: u32, toucher_node: usize, owner: u16) -> u32 {
-        let index = self.segments.partition_point(|(first, _)| *first <= page) - 1;
-        let wanted = match self.segments[index].1 {
+        let wanted = match self.placement(page) {
             Placement::FirstTouch => toucher_node,
             Placement::Node(node) => node,
             Placement::RoundRobin => {

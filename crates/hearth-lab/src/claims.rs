@@ -114,7 +114,8 @@ pub fn judge(
 ) -> Result<Judgement, JudgeError> {
     let machine = Arc::new(Machine::load(&experiment.machine)?);
     let rows = experiment.claims.iter().flat_map(|claim| &claim.rows);
-    let setups: BTreeSet<Setup> = rows.flat_map(|row| row.measure.setups(experiment)).collect();
+    let of_rows = rows.flat_map(|row| row.measure.setups(experiment));
+    let setups: BTreeSet<Setup> = of_rows.chain(experiment.setups()).collect();
     let mut keys = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     for setup in setups {

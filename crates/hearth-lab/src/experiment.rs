@@ -1,7 +1,9 @@
 //! An experiment: a paper's workloads and policies, and the claims that they check, as TOML.
 
-use hearth_machine::located::{self, LocatedError, UnreadableError};
+use crate::parallel::Setting;
+use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// A paper's worth of runs and claims, read from `experiments/*.toml`.
@@ -20,6 +22,12 @@ pub struct Experiment {
     pub baseline: String,
     /// The program whose pages are followed over time in the report.
     pub followed: Option<String>,
+    /// Task-parallel programs that are run by themselves, in each of the settings.
+    #[serde(default)]
+    pub programs: Vec<String>,
+    /// How they are run.
+    #[serde(rename = "setting", default)]
+    pub settings: Vec<Setting>,
     /// What is claimed.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
@@ -47,6 +55,9 @@ pub struct Claim {
     pub text: String,
     /// Its figures.
     pub rows: Vec<Row>,
+    /// Settings by those that lack what the claim is about: with these in their places it must not hold.
+    #[serde(default)]
+    pub mutant: BTreeMap<String, String>,
 }
 
 /// One figure: what is measured, the paper's value, and the band in which ours must be.
@@ -127,6 +138,13 @@ pub enum Measure {
     MemoryTime { workload: String, pages: String },
     /// The same in percent of another page policy's.
     MemoryTimeShare { workload: String, pages: String, of_pages: String },
+    /// Change of the CPU time of a parallel section against another setting: its time on all CPUs that the
+    /// program has.
+    ParallelTime { program: String, setting: String, over: String },
+    /// That change less the greatest of other programs', in points: above 0 if it is the worst.
+    ParallelTimeLead { program: String, setting: String, over: String, others: Vec<String> },
+    /// Change of the number of misses in a parallel section against another setting.
+    ParallelMisses { program: String, setting: String, over: String },
 }
 
 /// To what a task is switched.
@@ -172,7 +190,7 @@ macro_rules! preset {
     };
 }
 
-const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M")];
+const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M"), preset!("G")];
 
 impl Experiment {
     /// The experiments that come with Hearth: name and text.
@@ -185,7 +203,50 @@ impl Experiment {
     /// # Errors
     /// Text that is not TOML, an unknown key, a value of the wrong type.
     pub fn parse(text: &str, origin: &str) -> Result<Self, ExperimentError> {
-        Ok(located::read(text, origin)?)
+        let experiment: Self = located::read(text, origin)?;
+        experiment.check().map_err(|fault| fault.locate(text, origin))?;
+        Ok(experiment)
+    }
+
+    /// The setting of a name.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// Settings can be run, and those that claims name are there.
+    fn check(&self) -> Result<(), Fault> {
+        for (at, setting) in self.settings.iter().enumerate() {
+            if setting.invocation().is_none() {
+                let what = format!("{} processes cannot run on CPUs {:?}", setting.processes, setting.cpus);
+                let mend = "name a process or more, and CPUs below 64, such as \"0-7\"";
+                return Err(Fault::new(format!("setting[{at}]"), what, mend));
+            }
+        }
+        let names: Vec<&str> = self.settings.iter().map(|setting| setting.name.as_str()).collect();
+        for (at, claim) in self.claims.iter().enumerate() {
+            let of_rows = claim.rows.iter().flat_map(|row| row.measure.settings());
+            let of_mutant = claim.mutant.iter().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
+            if let Some(wrong) = of_rows.chain(of_mutant).find(|name| !names.contains(name)) {
+                let what = format!("no setting is called {wrong:?}");
+                return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
+            }
+        }
+        Ok(())
+    }
+
+    /// This experiment with the mutant of each claim in the claim's place, and without the claims that have
+    /// none: no claim of it may hold.
+    pub fn mutated(&self) -> Self {
+        let mut mutated = self.clone();
+        mutated.claims.retain(|claim| !claim.mutant.is_empty());
+        for claim in &mut mutated.claims {
+            for name in claim.rows.iter_mut().flat_map(|row| row.measure.settings_mut()) {
+                if let Some(other) = claim.mutant.get(name) {
+                    name.clone_from(other);
+                }
+            }
+        }
+        mutated
     }
 
     /// A preset by name, or a file.
@@ -197,5 +258,26 @@ impl Experiment {
             return Self::parse(text, &format!("experiments/{id}.toml"));
         }
         Self::parse(&located::read_file(name, "experiment", PRESETS)?, name)
+    }
+}
+
+impl Measure {
+    /// The settings that it names.
+    fn settings(&self) -> Vec<&str> {
+        match self {
+            Measure::ParallelTime { setting, over, .. }
+            | Measure::ParallelTimeLead { setting, over, .. }
+            | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
+            _ => Vec::new(),
+        }
+    }
+
+    fn settings_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Measure::ParallelTime { setting, over, .. }
+            | Measure::ParallelTimeLead { setting, over, .. }
+            | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
+            _ => Vec::new(),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
+use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
@@ -19,6 +20,13 @@ use thiserror::Error;
 pub enum Workload {
     /// Programs joined by `+`, for example `matrix+cholesky`.
     Mix(String),
+    /// A task-parallel program, run by itself in some way.
+    Set {
+        /// The program.
+        program: String,
+        /// How.
+        setting: Setting,
+    },
     /// Copies of a recorded program.
     Trace {
         /// The trace.
@@ -33,6 +41,7 @@ impl Workload {
     pub fn name(&self) -> String {
         match self {
             Workload::Mix(mix) => mix.clone(),
+            Workload::Set { program, .. } => program.clone(),
             Workload::Trace { path, copies } => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 format!("{copies} x {stem}")
@@ -43,6 +52,11 @@ impl Workload {
     fn build(&self, simulation: &Simulation, scale: f64, seed: u64) -> Result<Vec<Built>, JobError> {
         match self {
             Workload::Mix(mix) => Ok(hearth_workloads::build_mix(mix, &simulation.memory(), scale, seed)?),
+            Workload::Set { program, setting } => {
+                let invocation = setting.invocation().unwrap_or_default();
+                let memory = simulation.memory();
+                Ok(vec![hearth_workloads::build_invoked(program, &memory, scale, seed, &invocation)?])
+            }
             Workload::Trace { path, copies } => {
                 Ok(hearth_workloads::replay(&Trace::open(path)?, *copies, &simulation.memory(), scale)?)
             }
@@ -74,6 +88,9 @@ pub struct Run {
     pub workload: String,
     /// The policies' name.
     pub policy: String,
+    /// How the program was run by itself, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setting: Option<Setting>,
     /// The seed.
     pub seed: u64,
     /// What was measured.
@@ -166,7 +183,11 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     let study = result.misses.take().map(|log| Study::of(&log, result.cpus)).transpose();
     let run = || format!("{workload} under {policy}, seed {seed}");
     let study = study.map_err(|error| JobError::Study { run: run(), error: Box::new(error) })?;
-    Ok(Run { workload, policy, seed, result, study })
+    let setting = match &job.workload {
+        Workload::Set { setting, .. } => Some(setting.clone()),
+        _ => None,
+    };
+    Ok(Run { workload, policy, setting, seed, result, study })
 }
 
 /// Is told how far a set of runs is.

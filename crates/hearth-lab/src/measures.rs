@@ -3,6 +3,7 @@
 use crate::experiment::{EndName, Measure, SwitchName};
 use crate::job::Run;
 use crate::numa;
+use crate::parallel;
 use crate::trace_study;
 use hearth_policy::POINT_NS;
 use hearth_sim::RunResult;
@@ -136,6 +137,9 @@ impl Measure {
             | Measure::PlacementLoss { .. }
             | Measure::MemoryTime { .. }
             | Measure::MemoryTimeShare { .. } => trace_study::measures::value(self, recorded)?,
+            Measure::ParallelTime { .. }
+            | Measure::ParallelTimeLead { .. }
+            | Measure::ParallelMisses { .. } => parallel::value(self, recorded)?,
             Measure::MoveLaw { points } => {
                 runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
             }
@@ -196,6 +200,15 @@ impl Measure {
             Measure::MemoryTime { workload, pages } => format!("{workload}, {pages}, s"),
             Measure::MemoryTimeShare { workload, pages, of_pages } => {
                 format!("{workload}, {pages}, % of {of_pages}")
+            }
+            Measure::ParallelTime { program, setting, over } => {
+                format!("{program}, CPU time, {setting} over {over}")
+            }
+            Measure::ParallelTimeLead { program, setting, .. } => {
+                format!("{program}, CPU time, {setting}, less the worst other")
+            }
+            Measure::ParallelMisses { program, setting, over } => {
+                format!("{program}, misses, {setting} over {over}")
             }
         }
     }

@@ -102,7 +102,14 @@ mod tests {
 
     fn job(node_switches_ns: Vec<u64>) -> ApplicationResult {
         let name = "ocean#1".into();
-        ApplicationResult { name, start_ns: 0, execution_ns: 100, node_switches_ns, tally: Tally::default() }
+        ApplicationResult {
+            name,
+            start_ns: 0,
+            execution_ns: 100,
+            node_switches_ns,
+            tally: Tally::default(),
+            parallel: None,
+        }
     }
 
     fn samples(local: &[u32]) -> Vec<Sample> {

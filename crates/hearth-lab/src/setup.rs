@@ -2,6 +2,7 @@
 
 use crate::experiment::{Experiment, Measure};
 use crate::job::{Job, Workload};
+use crate::parallel::Setting;
 use crate::policies::Policies;
 use hearth_machine::Machine;
 use hearth_policy::{Policy, PolicyError};
@@ -19,6 +20,8 @@ pub struct Setup {
     pub flush: FlushName,
     /// Whether misses are recorded, for page policies to be tried on.
     pub records: bool,
+    /// How the program, a task-parallel one, is run by itself.
+    pub setting: Option<Setting>,
 }
 
 /// A policy by name or by its constants.
@@ -56,7 +59,7 @@ impl Setup {
     /// A workload under a policy, or under a policy and a page policy: `both+dash`.
     pub(crate) fn new(workload: &str, policy: &str) -> Self {
         let policy = PolicyName::Named(policy.into());
-        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false }
+        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false, setting: None }
     }
 
     fn recorded(workload: &str, policy: &str) -> Self {
@@ -69,7 +72,11 @@ impl Setup {
 
     fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
         let policy = PolicyName::Affinity { a_t, a_p, decays };
-        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false }
+        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false, setting: None }
+    }
+
+    fn set(program: &str, policy: &str, setting: &Setting) -> Self {
+        Self { setting: Some(setting.clone()), ..Self::new(program, policy) }
     }
 
     /// The run of this set-up with a seed.
@@ -84,14 +91,28 @@ impl Setup {
                 Policies::from(if decays { policy } else { Policy { decay_ns: NEVER_NS, ..policy } })
             }
         };
+        let each = self.setting.as_ref().and_then(|setting| setting.flush);
         let flush = match self.flush {
-            FlushName::Never => Flush::Never,
+            FlushName::Never => each.map_or(Flush::Never, |each| Flush::Each(each.0)),
             FlushName::EachInterval => Flush::EachInterval,
             FlushName::EachSlice => Flush::EachSlice,
         };
         let options = Options { flush, record_misses: self.records, ..Options::default() };
-        let workload = Workload::Mix(self.workload.clone());
+        let workload = match &self.setting {
+            Some(setting) => Workload::Set { program: self.workload.clone(), setting: setting.clone() },
+            None => Workload::Mix(self.workload.clone()),
+        };
         Ok(Job { machine: Arc::clone(machine), workload, policies, scale, seed, options })
+    }
+}
+
+impl Experiment {
+    /// The set-ups of its programs in its settings.
+    pub(crate) fn setups<'a>(&'a self) -> impl Iterator<Item = Setup> + 'a {
+        let in_each = move |program: &'a String| {
+            self.settings.iter().map(move |setting| Setup::set(program, &self.baseline, setting))
+        };
+        self.programs.iter().flat_map(in_each)
     }
 }
 
@@ -99,7 +120,21 @@ impl Measure {
     /// The set-ups that this measure reads, in the order in which it reads them.
     pub(crate) fn setups(&self, experiment: &Experiment) -> Vec<Setup> {
         let base = experiment.baseline.as_str();
+        let set = |programs: &[&String], settings: &[&String]| -> Vec<Setup> {
+            let settings = settings.iter().filter_map(|name| experiment.setting(name));
+            let settings: Vec<&Setting> = settings.collect();
+            let of_program = |program: &&String| {
+                settings.iter().map(|setting| Setup::set(program, base, setting)).collect::<Vec<_>>()
+            };
+            programs.iter().flat_map(of_program).collect()
+        };
         match self {
+            Measure::ParallelTime { program, setting, over }
+            | Measure::ParallelMisses { program, setting, over } => set(&[program], &[setting, over]),
+            Measure::ParallelTimeLead { program, setting, over, others } => {
+                let programs: Vec<&String> = std::iter::once(program).chain(others).collect();
+                set(&programs, &[setting, over])
+            }
             Measure::ReloadMisses { application } => vec![
                 Setup::flushed(application, base, FlushName::EachInterval),
                 Setup::new(application, base),

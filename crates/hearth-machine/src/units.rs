@@ -23,7 +23,7 @@ trait Quantity: Sized {
 macro_rules! quantity {
     ($(#[$doc:meta])* $name:ident, $unit:literal, $expected:literal, $read:path, $steps:path) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(
             #[doc = $unit]
             pub u64,

@@ -7,7 +7,7 @@
 
 use crate::disks::Disks;
 use crate::error::SimError;
-use crate::kernel::{Audit, Entry, Kernel, State, pid_of};
+use crate::kernel::{Audit, Entry, Flush, Kernel, State, pid_of};
 use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::options::Options;
@@ -33,6 +33,8 @@ enum Event {
     Start(usize),
     Sample,
     Watchdog,
+    /// All caches are emptied.
+    Flush,
     /// The planner's next step.
     Plan,
 }
@@ -44,6 +46,8 @@ pub struct Simulation {
     sequence: u64,
     window_ps: u64,
     sample_ps: u64,
+    /// Time between two moments at which all caches are emptied, if they are.
+    flush_ps: Option<u64>,
     time_limit_ps: u64,
     disks: Disks,
     alive: usize,
@@ -73,6 +77,10 @@ impl Simulation {
             sequence: 0,
             window_ps: options.window_cycles * machine.cycle_ps(),
             sample_ps: options.sample_ns * 1000,
+            flush_ps: match options.flush {
+                Flush::Each(ns) => Some(ns * 1000),
+                _ => None,
+            },
             time_limit_ps: options.time_limit_ns.saturating_mul(1000),
             disks: Disks::new(machine),
             alive: 0,
@@ -149,6 +157,9 @@ impl Simulation {
         self.post(watchdog_ps, Event::Watchdog);
         if self.kernel.has_planner() {
             self.post(0, Event::Plan);
+        }
+        if let Some(flush_ps) = self.flush_ps {
+            self.post(flush_ps, Event::Flush);
         }
         (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
         while self.alive > 0 || self.coming.iter().any(|(_, application)| !application.tasks.is_empty()) {
@@ -239,6 +250,7 @@ impl Simulation {
             Request::Due | Request::Synchronize => return,
             Request::PageFault(address) => return self.kernel.page_fault(cpu, address),
             Request::Missed(missed) => return self.kernel.missed(cpu, missed),
+            Request::Parallel { begins } => return self.kernel.mark(task, cpu, begins),
             _ => self.kernel.charge(cpu, Entry::SystemCall),
         }
         let now_ps = self.kernel.port(cpu).now_ps();
@@ -313,6 +325,10 @@ impl Simulation {
             Event::Plan => {
                 self.kernel.plan(at_ps / 1000);
                 self.post(at_ps + Controller::STEP.as_nanos() as u64 * 1000, Event::Plan);
+            }
+            Event::Flush => {
+                self.kernel.flush();
+                self.flush_ps.into_iter().for_each(|flush_ps| self.post(at_ps + flush_ps, Event::Flush));
             }
             Event::Watchdog => {
                 self.post(at_ps + watchdog_ps, Event::Watchdog);

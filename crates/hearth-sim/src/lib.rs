@@ -1,7 +1,7 @@
 //! The simulated machine: a simulated kernel that hosts the scheduler, over simulated hardware.
 //!
 //! [`Simulation`] runs [`Application`]s. What a program may do is in [`program`]; what it is made of
-//! in [`memory`] and [`sync`]; what a run tells in [`measure`]. The scheduler is `bpf/`, compiled
+//! in [`memory`], [`sync`] and [`two_phase`]; what a run tells in [`measure`]. The scheduler is `bpf/`, compiled
 //! natively and called through sched_ext's own interface.
 
 mod disks;
@@ -13,6 +13,7 @@ pub mod memory;
 mod options;
 pub mod program;
 pub mod sync;
+pub mod two_phase;
 
 pub use engine::Simulation;
 pub use error::SimError;

@@ -219,6 +219,18 @@ pub struct ApplicationResult {
     pub node_switches_ns: Vec<u64>,
     /// What was counted for its tasks.
     pub tally: Tally,
+    /// What happened in its parallel section, if it marks one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Parallel>,
+}
+
+/// The parallel section of a program: what its wall clock and a monitor of the whole machine tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Parallel {
+    /// Time from its begin to its end.
+    pub ns: u64,
+    /// Events of the memory system in that time, on all CPUs of the machine.
+    pub counters: Counters,
 }
 
 /// CPU time of each application up to an instant.

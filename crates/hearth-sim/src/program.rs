@@ -88,6 +88,10 @@ pub(crate) enum Request {
         cpu: usize,
         is_online: bool,
     },
+    /// The parallel section begins or ends.
+    Parallel {
+        begins: bool,
+    },
     PageFault(Address),
     /// A miss that the kernel wants to know of.
     Missed(Missed),
@@ -226,9 +230,28 @@ impl<'a> Cpu<'a> {
         }
     }
 
+    /// Marks where the program's parallel section begins and ends, for measures. Takes no time. A program may
+    /// have several; they add up.
+    pub fn mark_parallel(&mut self, begins: bool) {
+        self.synchronize();
+        self.request(Request::Parallel { begins });
+    }
+
+    /// Has pages that begin in a range of addresses, and that nobody has touched, get memory of the node of
+    /// CPU `near`, wherever they are touched first: a system call.
+    pub fn place(&mut self, address: Address, bytes: u64, near: usize) {
+        self.memory.hardware().borrow_mut().place(address, bytes, near);
+        self.system_call();
+    }
+
     /// The clock, in nanoseconds since the machine started.
     pub fn now_ns(&self) -> u64 {
         self.port.now_ps() / 1000
+    }
+
+    /// Picoseconds of one cycle.
+    pub fn cycle_ps(&self) -> u64 {
+        self.port.cycle_ps()
     }
 
     /// The number of this CPU, until the next call that may lose it.

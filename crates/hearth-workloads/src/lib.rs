@@ -10,13 +10,15 @@
 //! Migration for Multiprocessor Compute Servers" (ASPLOS 1994), table 1: [`ocean`], [`water`],
 //! [`locus`], [`panel`], [`radiosity`], [`editor`], and the sequential
 //! `mp3d-serial` and the smaller `pmake-4`. They are tuned to the stand-alone times and sizes of that
-//! table, which `examples/stand-alone.rs` prints.
+//! table, which `examples/stand-alone.rs` prints. Those whose names have `-cool` in them are its parallel
+//! programs, which do tasks ([`cool`]).
 //!
 //! Each program's named constants are the only things that were tuned, against the papers'
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
 
 pub mod cholesky;
+pub mod cool;
 pub mod editor;
 pub mod locus;
 pub mod matrix;
@@ -35,6 +37,7 @@ mod staggered;
 mod trial;
 pub mod water;
 
+use cool::Invocation;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
 use thiserror::Error;
@@ -99,6 +102,12 @@ pub enum WorkloadError {
         /// How many CPUs there are.
         cpus: usize,
     },
+    /// A program does not do tasks, and so cannot be told how many processes to start, and where.
+    #[error("{name} is no task-parallel program; choose one whose name has -cool in it")]
+    NoTasks {
+        /// As given.
+        name: String,
+    },
     /// The scale is not in (0, 1].
     #[error("a scale of {scale} cannot be run; give one above 0 and up to 1 (the paper's size)")]
     BadScale {
@@ -107,25 +116,41 @@ pub enum WorkloadError {
     },
 }
 
-type Builder = fn(&Memory, f64, u64) -> Built;
+/// How a program is set up.
+#[derive(Clone, Copy)]
+enum Builder {
+    Plain(fn(&Memory, f64, u64) -> Built),
+    /// A task-parallel one, which can be started in many ways.
+    Tasks(fn(&Memory, f64, u64, &Invocation) -> Built),
+}
 
-const PROGRAMS: [(Description, Builder); 16] = [
-    (matrix::DESCRIPTION, matrix::build),
-    (cholesky::DESCRIPTION, cholesky::build),
-    (mp3d::DESCRIPTION, mp3d::build),
-    (pmake::DESCRIPTION, pmake::build),
-    (oltp::DESCRIPTION, oltp::build),
-    (mp3d::DESCRIPTION_SERIAL, mp3d::build_serial),
-    (ocean::DESCRIPTION, ocean::build),
-    (water::DESCRIPTION, water::build),
-    (locus::DESCRIPTION, locus::build),
-    (panel::DESCRIPTION, panel::build),
-    (pmake::DESCRIPTION_4, pmake::build_4),
-    (radiosity::DESCRIPTION, radiosity::build),
-    (editor::DESCRIPTION, editor::build),
-    (ocean::DESCRIPTION_8, ocean::build_8),
-    (panel::DESCRIPTION_8, panel::build_8),
-    (spin::DESCRIPTION, spin::build),
+use Builder::{Plain, Tasks};
+
+const PROGRAMS: [(Description, Builder); 24] = [
+    (matrix::DESCRIPTION, Plain(matrix::build)),
+    (cholesky::DESCRIPTION, Plain(cholesky::build)),
+    (mp3d::DESCRIPTION, Plain(mp3d::build)),
+    (pmake::DESCRIPTION, Plain(pmake::build)),
+    (oltp::DESCRIPTION, Plain(oltp::build)),
+    (mp3d::DESCRIPTION_SERIAL, Plain(mp3d::build_serial)),
+    (ocean::DESCRIPTION, Plain(ocean::build)),
+    (water::DESCRIPTION, Plain(water::build)),
+    (locus::DESCRIPTION, Plain(locus::build)),
+    (panel::DESCRIPTION, Plain(panel::build)),
+    (pmake::DESCRIPTION_4, Plain(pmake::build_4)),
+    (radiosity::DESCRIPTION, Plain(radiosity::build)),
+    (editor::DESCRIPTION, Plain(editor::build)),
+    (ocean::DESCRIPTION_8, Plain(ocean::build_8)),
+    (panel::DESCRIPTION_8, Plain(panel::build_8)),
+    (water::DESCRIPTION_512, Tasks(water::build_512)),
+    (water::DESCRIPTION_343, Tasks(water::build_343)),
+    (ocean::DESCRIPTION_192, Tasks(ocean::build_192)),
+    (ocean::DESCRIPTION_146, Tasks(ocean::build_146)),
+    (ocean::DESCRIPTION_130, Tasks(ocean::build_130)),
+    (locus::DESCRIPTION_COOL, Tasks(locus::build_cool)),
+    (panel::DESCRIPTION_29, Tasks(panel::build_29)),
+    (panel::DESCRIPTION_17, Tasks(panel::build_17)),
+    (spin::DESCRIPTION, Plain(spin::build)),
 ];
 
 const DESCRIPTIONS: [Description; PROGRAMS.len()] = {
@@ -159,11 +184,41 @@ fn builder(name: &str) -> Result<Builder, WorkloadError> {
 /// # Errors
 /// [`WorkloadError`] if there is no such program, or the scale is not in (0, 1].
 pub fn build(name: &str, memory: &Memory, scale: f64, seed: u64) -> Result<Built, WorkloadError> {
-    let build = builder(name)?;
+    build_with(name, memory, scale, seed, &Invocation::default())
+}
+
+/// The same for a task-parallel program that is started in some way.
+///
+/// # Errors
+/// As [`build`], and [`WorkloadError::NoTasks`] if the program is of another kind.
+pub fn build_invoked(
+    name: &str,
+    memory: &Memory,
+    scale: f64,
+    seed: u64,
+    invocation: &Invocation,
+) -> Result<Built, WorkloadError> {
+    match builder(name)? {
+        Plain(_) => Err(WorkloadError::NoTasks { name: name.into() }),
+        Tasks(_) => build_with(name, memory, scale, seed, invocation),
+    }
+}
+
+fn build_with(
+    name: &str,
+    memory: &Memory,
+    scale: f64,
+    seed: u64,
+    invocation: &Invocation,
+) -> Result<Built, WorkloadError> {
+    let builder = builder(name)?;
     if !(scale > 0.0 && scale <= 1.0) {
         return Err(WorkloadError::BadScale { scale });
     }
-    Ok(build(memory, scale, seed))
+    Ok(match builder {
+        Plain(build) => build(memory, scale, seed),
+        Tasks(build) => build(memory, scale, seed, invocation),
+    })
 }
 
 /// `count` at scale 1, shortened to `scale`: at least one.

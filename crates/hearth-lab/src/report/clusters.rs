@@ -25,7 +25,7 @@ pub(super) fn section(comparison: &Comparison, followed: Option<&str>) -> Markup
 }
 
 /// A bar of two parts.
-fn parts(axis: &Axis, parts: [(&str, f64, String); 2], unit: &str) -> Markup {
+pub(super) fn parts(axis: &Axis, parts: [(&str, f64, String); 2], unit: &str) -> Markup {
     html! {
         @for (name, value, color) in parts {
             div.bar.part title={ (name) ": " (format::significant(value)) " " (unit) }
@@ -268,6 +268,7 @@ mod tests {
             execution_ns,
             node_switches_ns: Vec::new(),
             tally: Tally::default(),
+            parallel: None,
         };
         let corners = [(0, 0), (0, 0), (0, 1), (4, 1), (4, 2), (7, 2), (7, 1), (10, 1), (10, 0)];
         assert_eq!(active(&[job(0, 10), job(4, 3)]), corners);

@@ -13,6 +13,7 @@ pub mod format;
 mod growth;
 mod markdown;
 mod pages;
+mod parallel;
 mod slices;
 mod timeline;
 
@@ -69,6 +70,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
             @for findings in findings {
                 (claims::section(findings))
                 (pages::section(findings))
+                (parallel::section(findings))
                 @for comparison in findings.comparisons() {
                     (workload(&comparison, findings.experiment.followed.as_deref()))
                 }

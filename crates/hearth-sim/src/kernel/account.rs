@@ -1,6 +1,6 @@
 //! Keeping account: dispatch intervals, effective time slices, moves and idle time.
 
-use crate::measure::{ApplicationResult, PagesAt, RunResult, Sample, Stretch, Tally, TaskInfo};
+use crate::measure::{ApplicationResult, PagesAt, Parallel, RunResult, Sample, Stretch, Tally, TaskInfo};
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog, Port};
 use hearth_machine::Machine;
@@ -44,6 +44,8 @@ pub(crate) struct Account {
     ended_ps: Vec<u64>,
     /// By application: the node where it last ran, and when it went to another one.
     places: Vec<(Option<usize>, Vec<u64>)>,
+    /// By application: its parallel sections so far, and the begin of the one under way.
+    parallel: Vec<(Option<Parallel>, Option<Begin>)>,
     tasks: Vec<TaskInfo>,
     /// CPU time by task.
     cpu_ns: Vec<u64>,
@@ -63,6 +65,7 @@ impl Account {
             started_ps: Vec::new(),
             places: Vec::new(),
             ended_ps: Vec::new(),
+            parallel: Vec::new(),
             tasks: Vec::new(),
             cpu_ns: Vec::new(),
             samples: Vec::new(),
@@ -82,7 +85,20 @@ impl Account {
         self.started_ps.push(start_ps);
         self.ended_ps.push(start_ps);
         self.places.push((None, Vec::new()));
+        self.parallel.push((None, None));
         self.names.len() - 1
+    }
+
+    /// An application begins or ends a parallel section. `counters`: those of all CPUs.
+    pub(crate) fn mark(&mut self, application: usize, ps: u64, counters: Counters, begins: bool) {
+        let (sum, under_way) = &mut self.parallel[application];
+        if begins {
+            *under_way = Some(Begin { ps, counters });
+        } else if let Some(begin) = under_way.take() {
+            let sum = sum.get_or_insert_default();
+            sum.ns += ps.saturating_sub(begin.ps) / 1000;
+            sum.counters += counters - begin.counters;
+        }
     }
 
     pub(crate) fn task(&mut self, name: &str, application: usize) {
@@ -228,13 +244,14 @@ impl Account {
             .into_iter()
             .zip(self.names)
             .zip(self.started_ps.iter().zip(&self.ended_ps))
-            .zip(self.places)
-            .map(|(((tally, name), (&started_ps, &ended_ps)), (_, node_switches_ns))| ApplicationResult {
+            .zip(self.places.into_iter().zip(self.parallel))
+            .map(|(((tally, name), (&started_ps, &ended_ps)), (place, parallel))| ApplicationResult {
                 name,
                 start_ns: started_ps / 1000,
                 execution_ns: (ended_ps - started_ps) / 1000,
-                node_switches_ns,
+                node_switches_ns: place.1,
                 tally,
+                parallel: parallel.0,
             })
             .collect();
         let total = RunResult::sum(&applications);

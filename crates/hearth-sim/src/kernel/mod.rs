@@ -22,7 +22,7 @@ use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::options::Options;
 use crate::program::{Application, Body, End, TaskId};
-use hearth_hardware::{Hardware, Port};
+use hearth_hardware::{Counters, Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
 use hearth_policy::Policy;
@@ -83,6 +83,9 @@ pub enum Flush {
     EachInterval,
     /// Before each effective time slice.
     EachSlice,
+    /// All caches at once, each time that so many nanoseconds have passed, as if another gang had run in
+    /// between (Chandra and others, ASPLOS 1994, section 5.3.2.1).
+    Each(u64),
 }
 
 impl Kernel {
@@ -136,6 +139,19 @@ impl Kernel {
     pub(crate) fn page_fault(&self, cpu: usize, address: u64) {
         self.charge(cpu, Entry::PageFault);
         self.costs.clear_page(&mut self.hardware.borrow_mut(), &self.ports[cpu], address);
+    }
+
+    /// Empties all caches; takes no time.
+    pub(crate) fn flush(&self) {
+        (0..self.cpus.len()).for_each(|cpu| self.hardware.borrow_mut().flush(cpu));
+    }
+
+    /// A program begins or ends its parallel section, on this CPU.
+    pub(crate) fn mark(&mut self, task: TaskId, cpu: usize, begins: bool) {
+        let mut counters = Counters::default();
+        self.ports.iter().for_each(|port| counters += port.counters());
+        let application = self.tasks[task].application;
+        self.account.mark(application, self.ports[cpu].now_ps(), counters, begins);
     }
 
     /// Creates a task that may run on the CPUs in `mask`, as bits, of an application, which is its group. It

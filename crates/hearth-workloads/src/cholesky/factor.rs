@@ -5,6 +5,7 @@ use super::symbolic::{Panel, Update, panels};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::Cpu;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Columns of a panel at most.
@@ -102,6 +103,12 @@ impl Factor {
                 self.missing.poke(update.target, self.missing.peek(update.target) + 1);
             }
         }
+    }
+
+    /// The elements of a panel.
+    pub fn storage(&self, panel: usize) -> (&Array<f64>, Range<usize>) {
+        let Panel { start, width, ref rows, .. } = self.panels[panel];
+        (&self.elements, start..start + rows.len() * width)
     }
 
     /// All panels.

@@ -8,6 +8,7 @@
 //! Parallel Global Router for Standard Cells", DAC 1988; SPLASH.)
 
 mod circuit;
+mod tasks;
 
 use crate::r3000::LOOP;
 use crate::{Built, Description, Kind, scaled};
@@ -18,6 +19,8 @@ use hearth_sim::program::{Application, Cpu};
 use hearth_sim::sync::{Barrier, Lock};
 use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
+
+pub use tasks::{DESCRIPTION_COOL, build_cool};
 
 /// What this program is.
 pub const DESCRIPTION: Description = Description {
@@ -94,15 +97,20 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
 impl Input {
     fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Built {
         let name = self.description.name;
-        let mut random = Pcg32::seed_from_u64(seed);
-        let wires: Vec<Vec<Pin>> = (0..scaled(self.wires, scale)).map(|_| wire(&mut random)).collect();
-        let router = Router::new(memory, &wires, self.processes);
+        let router = self.router(memory, scale, seed);
         let mut application = Application::new(name);
         for process in 0..self.processes {
             let router = router.clone();
             application.task(&format!("{name}-{process}"), move |cpu| router.run(cpu));
         }
         Built { application, check: Box::new(move || router.check().map_err(|e| format!("{name}: {e}"))) }
+    }
+
+    /// The chip with its wires, none of them laid.
+    fn router(&self, memory: &Memory, scale: f64, seed: u64) -> Router {
+        let mut random = Pcg32::seed_from_u64(seed);
+        let wires: Vec<Vec<Pin>> = (0..scaled(self.wires, scale)).map(|_| wire(&mut random)).collect();
+        Router::new(memory, &wires, self.processes)
     }
 }
 

@@ -9,6 +9,7 @@ use hearth_sim::program::Cpu;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::Cell;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The basin's side and the gradient of the Coriolis force are 1; all else is in these units.
@@ -21,6 +22,8 @@ const WIND: f64 = 1e-3;
 const HILLS: f64 = 0.02;
 /// The square of the basin's side over the radius of eddies.
 const LAMBDA_SQUARED: f64 = 400.0;
+/// `lambda^2` of the two equations.
+pub const EQUATIONS: [f64; 2] = [0.0, LAMBDA_SQUARED];
 /// How much of the difference of neighbouring steps is smoothed away (Asselin's filter).
 const SMOOTHING: f64 = 0.05;
 /// Waves of random size that the currents start with, each way, and their largest size.
@@ -69,10 +72,19 @@ struct Layer {
     energy: Field,
 }
 
-/// An ocean basin.
+impl Layer {
+    fn fields(&self) -> [&Field; 11] {
+        let Self { now, before, ahead, planetary, vorticity, carried, .. } = self;
+        let Self { old_vorticity, viscous, mean, square, energy, .. } = self;
+        [now, before, ahead, planetary, vorticity, carried, old_vorticity, viscous, mean, square, energy]
+    }
+}
+
+/// An ocean basin, with what solves its equations.
 #[derive(Clone)]
-pub struct Basin {
-    side: usize,
+pub struct Basin<S> {
+    /// Points along a side.
+    pub side: usize,
     layers: [Layer; 2],
     /// The curl of the wind's stress.
     wind: Field,
@@ -83,17 +95,23 @@ pub struct Basin {
     carried: Field,
     /// Right-hand sides, and solutions, which the next step's solver starts from: for the change of
     /// the depth's mean and of the difference.
-    forces: [Field; 2],
-    changes: [Field; 2],
-    solver: Multigrid,
+    pub forces: [Field; 2],
+    pub changes: [Field; 2],
+    pub solver: S,
     text: Code,
     /// Rows that went a step ahead: for the check.
     rows_done: Rc<Cell<usize>>,
 }
 
-impl Basin {
-    /// A basin with currents at random.
-    pub fn new(memory: &Memory, side: usize, placement: Placement, seed: u64) -> Self {
+impl<S> Basin<S> {
+    /// A basin with currents at random, and with a solver for grids of its size.
+    pub fn new(
+        memory: &Memory,
+        side: usize,
+        placement: Placement,
+        seed: u64,
+        solver: impl FnOnce() -> S,
+    ) -> Self {
         let field = || memory.array((side + 2) * (side + 2), placement);
         let layer = || Layer {
             now: field(),
@@ -117,7 +135,7 @@ impl Basin {
             carried: field(),
             forces: [field(), field()],
             changes: [field(), field()],
-            solver: Multigrid::new(memory, side, placement),
+            solver: solver(),
             text: memory.code(PHASES * PHASE_BYTES),
             rows_done: Rc::default(),
         };
@@ -159,38 +177,48 @@ impl Basin {
         self.side + 2
     }
 
-    /// One step in time, as one process of the team does it.
-    pub fn step(&self, cpu: &mut Cpu<'_>, team: &Team) {
-        for layer in &self.layers {
-            self.laplacian(cpu, team, &layer.now, Some(&layer.planetary), &layer.vorticity);
-            self.laplacian(cpu, team, &layer.before, None, &layer.old_vorticity);
-        }
-        self.layers(cpu, team);
-        team.meet(cpu);
-        for layer in &self.layers {
-            self.jacobian(cpu, team, &layer.vorticity, &layer.now, &layer.carried);
-            self.laplacian(cpu, team, &layer.old_vorticity, None, &layer.viscous);
-        }
-        self.jacobian(cpu, team, &self.difference, &self.interface, &self.carried);
-        self.forces(cpu, team);
-        for (equation, lambda_squared) in [0.0, LAMBDA_SQUARED].into_iter().enumerate() {
-            self.solve(cpu, team, equation, lambda_squared);
-        }
-        self.ahead(cpu, team);
-        self.rows_done.set(self.rows_done.get() + team.rows(self.side).len());
-        team.meet(cpu);
+    /// All fields.
+    pub fn fields(&self) -> impl Iterator<Item = &Field> {
+        let shared = [&self.wind, &self.difference, &self.interface, &self.carried];
+        let of_layers = self.layers.iter().flat_map(Layer::fields);
+        of_layers.chain(shared).chain(&self.forces).chain(&self.changes)
     }
 
-    /// Does something at every point of this process's rows.
+    /// The vorticities, and the layers' differences, in some rows.
+    pub fn begin_step(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
+        for layer in &self.layers {
+            self.laplacian(cpu, rows.clone(), &layer.now, Some(&layer.planetary), &layer.vorticity);
+            self.laplacian(cpu, rows.clone(), &layer.before, None, &layer.old_vorticity);
+        }
+        self.layers(cpu, rows);
+    }
+
+    /// The right-hand sides of the equations, in some rows; others must have begun.
+    pub fn accelerate(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
+        for layer in &self.layers {
+            self.jacobian(cpu, rows.clone(), &layer.vorticity, &layer.now, &layer.carried);
+            self.laplacian(cpu, rows.clone(), &layer.old_vorticity, None, &layer.viscous);
+        }
+        self.jacobian(cpu, rows.clone(), &self.difference, &self.interface, &self.carried);
+        self.forces(cpu, rows);
+    }
+
+    /// Goes a step ahead in some rows; the equations must be solved.
+    pub fn end_step(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
+        self.rows_done.set(self.rows_done.get() + rows.len());
+        self.ahead(cpu, rows);
+    }
+
+    /// Does something at every point of some rows.
     #[inline]
     fn each_point(
         &self,
         cpu: &mut Cpu<'_>,
-        team: &Team,
+        rows: Range<usize>,
         phase: u64,
         mut act: impl FnMut(&mut Cpu<'_>, usize),
     ) {
-        for row in team.rows(self.side) {
+        for row in rows {
             cpu.fetch(self.text.part(phase * PHASE_BYTES, PHASE_BYTES));
             let start = row * self.stride();
             (start + 1..=start + self.side).for_each(|at| act(cpu, at));
@@ -198,10 +226,17 @@ impl Basin {
     }
 
     /// `to = laplace(from) + plus`.
-    fn laplacian(&self, cpu: &mut Cpu<'_>, team: &Team, from: &Field, plus: Option<&Field>, to: &Field) {
+    fn laplacian(
+        &self,
+        cpu: &mut Cpu<'_>,
+        rows: Range<usize>,
+        from: &Field,
+        plus: Option<&Field>,
+        to: &Field,
+    ) {
         let (side, stride) = (self.side, self.stride());
         let scale = (side * side) as f64;
-        for row in team.rows(side) {
+        for row in rows {
             cpu.fetch(self.text.part(VORTICITY * PHASE_BYTES, PHASE_BYTES));
             let start = row * stride;
             let (mut west, mut here) = (from.get(cpu, start), from.get(cpu, start + 1));
@@ -219,8 +254,8 @@ impl Basin {
     }
 
     /// The layers' difference, and their mean at the interface.
-    fn layers(&self, cpu: &mut Cpu<'_>, team: &Team) {
-        self.each_point(cpu, team, LAYERS, |cpu, at| {
+    fn layers(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
+        self.each_point(cpu, rows, LAYERS, |cpu, at| {
             let [upper, lower] = [0, 1].map(|layer: usize| self.layers[layer].now.get(cpu, at));
             self.difference.set(cpu, at, upper - lower);
             self.interface.set(cpu, at, DEPTH[1] * upper + DEPTH[0] * lower);
@@ -230,10 +265,10 @@ impl Basin {
 
     /// How the stream function `by` carries the field `what`: Arakawa's Jacobian, which keeps energy
     /// and the square of vorticity.
-    fn jacobian(&self, cpu: &mut Cpu<'_>, team: &Team, what: &Field, by: &Field, to: &Field) {
+    fn jacobian(&self, cpu: &mut Cpu<'_>, rows: Range<usize>, what: &Field, by: &Field, to: &Field) {
         let stride = self.stride();
         let scale = (self.side * self.side) as f64 / 12.0;
-        for row in team.rows(self.side) {
+        for row in rows {
             cpu.fetch(self.text.part(JACOBIAN * PHASE_BYTES, PHASE_BYTES));
             let start = row * stride;
             let column = |cpu: &mut Cpu<'_>, field: &Field, at: usize| {
@@ -251,9 +286,9 @@ impl Basin {
     }
 
     /// The right-hand sides of both equations.
-    fn forces(&self, cpu: &mut Cpu<'_>, team: &Team) {
+    fn forces(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
         let [upper, lower] = &self.layers;
-        self.each_point(cpu, team, FORCES, |cpu, at| {
+        self.each_point(cpu, rows, FORCES, |cpu, at| {
             let above = upper.carried.get(cpu, at)
                 + VISCOSITY * upper.viscous.get(cpu, at)
                 + self.wind.get(cpu, at) / DEPTH[0];
@@ -266,29 +301,10 @@ impl Basin {
         });
     }
 
-    /// Solves one of the equations, starting from the solution of the step before.
-    fn solve(&self, cpu: &mut Cpu<'_>, team: &Team, equation: usize, lambda_squared: f64) {
-        let (forces, changes) = (&self.forces[equation], &self.changes[equation]);
-        let grid = self.solver.finest();
-        self.each_point(cpu, team, COPY, |cpu, at| {
-            let (force, change) = (forces.get(cpu, at), changes.get(cpu, at));
-            grid.rhs.set(cpu, at, force);
-            grid.solution.set(cpu, at, change);
-            cpu.compute(COPY_CYCLES);
-        });
-        team.meet(cpu);
-        self.solver.solve(cpu, team, lambda_squared);
-        self.each_point(cpu, team, COPY, |cpu, at| {
-            let change = grid.solution.get(cpu, at);
-            changes.set(cpu, at, change);
-            cpu.compute(COPY_CYCLES);
-        });
-    }
-
     /// Goes a step ahead, and adds to the sums.
-    fn ahead(&self, cpu: &mut Cpu<'_>, team: &Team) {
+    fn ahead(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
         for (number, layer) in self.layers.iter().enumerate() {
-            self.each_point(cpu, team, AHEAD, |cpu, at| {
+            self.each_point(cpu, rows.clone(), AHEAD, |cpu, at| {
                 let change = change(self.changes[0].get(cpu, at), self.changes[1].get(cpu, at), number);
                 let (before, now) = (layer.before.get(cpu, at), layer.now.get(cpu, at));
                 let ahead = before + 2.0 * STEP * change;
@@ -307,13 +323,12 @@ impl Basin {
         }
     }
 
-    /// All rows went all steps ahead, the last equation is solved, and the layers went where the
-    /// solutions say.
-    pub fn check(&self, rows: usize) -> Result<(), String> {
+    /// All rows went all steps ahead, the last equation is solved (so much of it is `left`), and the layers
+    /// went where the solutions say.
+    pub fn check(&self, rows: usize, left: f64) -> Result<(), String> {
         if self.rows_done.get() != rows {
             return Err(format!("{} of {rows} rows went ahead", self.rows_done.get()));
         }
-        let left = self.solver.left_over(LAMBDA_SQUARED);
         if !left.is_finite() || left > 2.0 * TOLERANCE {
             return Err(format!("{left:e} of the last equation is not solved"));
         }
@@ -330,6 +345,45 @@ impl Basin {
             }
         }
         Ok(())
+    }
+}
+
+impl Basin<Multigrid> {
+    /// One step in time, as one process of the team does it.
+    pub fn step(&self, cpu: &mut Cpu<'_>, team: &Team) {
+        let rows = team.rows(self.side);
+        self.begin_step(cpu, rows.clone());
+        team.meet(cpu);
+        self.accelerate(cpu, rows.clone());
+        for (equation, lambda_squared) in EQUATIONS.into_iter().enumerate() {
+            self.solve(cpu, team, equation, lambda_squared);
+        }
+        self.end_step(cpu, rows);
+        team.meet(cpu);
+    }
+
+    /// How much of the last equation is not solved.
+    pub fn left_over(&self) -> f64 {
+        self.solver.left_over(LAMBDA_SQUARED)
+    }
+
+    /// Solves one of the equations, starting from the solution of the step before.
+    fn solve(&self, cpu: &mut Cpu<'_>, team: &Team, equation: usize, lambda_squared: f64) {
+        let (forces, changes) = (&self.forces[equation], &self.changes[equation]);
+        let grid = self.solver.finest();
+        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
+            let (force, change) = (forces.get(cpu, at), changes.get(cpu, at));
+            grid.rhs.set(cpu, at, force);
+            grid.solution.set(cpu, at, change);
+            cpu.compute(COPY_CYCLES);
+        });
+        team.meet(cpu);
+        self.solver.solve(cpu, team, lambda_squared);
+        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
+            let change = grid.solution.get(cpu, at);
+            changes.set(cpu, at, change);
+            cpu.compute(COPY_CYCLES);
+        });
     }
 }
 

@@ -2,14 +2,17 @@
 //!
 //! Two layers of water in a closed square basin, each described by its stream function on a grid. A
 //! step computes vorticities, how currents carry them (Jacobians), and friction (`basin.rs`); solves
-//! two elliptic equations for the change of the stream functions (`multigrid.rs`); and goes ahead in
-//! time. Rows of all grids are dealt to the processes in strips (`team.rs`). Nearly all references are
+//! two elliptic equations for the change of the stream functions (`multigrid.rs`, or `relaxation.rs` as in the
+//! first version of SPLASH); and goes ahead in time. Rows of all grids are dealt to the processes in strips
+//! (`team.rs`), or are tasks (`tasks.rs`). Nearly all references are
 //! stencils and sums over matrices that are as large as the grid. (Holland, "The Role of Mesoscale
 //! Eddies in the General Circulation of the Ocean", Journal of Physical Oceanography 1978; SPLASH's
 //! Ocean.)
 
 mod basin;
 mod multigrid;
+mod relaxation;
+mod tasks;
 mod team;
 
 use crate::{Built, Description, Kind, scaled};
@@ -17,7 +20,10 @@ use basin::Basin;
 use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
+use multigrid::Multigrid;
 use team::Shared;
+
+pub use tasks::{DESCRIPTION_130, DESCRIPTION_146, DESCRIPTION_192, build_130, build_146, build_192};
 
 /// The sequential program.
 pub const DESCRIPTION: Description = Description {
@@ -67,7 +73,9 @@ impl Input {
     fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Built {
         let name = self.description.name;
         let steps = scaled(self.steps, scale);
-        let basin = Basin::new(memory, self.side, self.placement, seed);
+        let basin = Basin::new(memory, self.side, self.placement, seed, || {
+            Multigrid::new(memory, self.side, self.placement)
+        });
         let shared = Shared::new(memory, self.processes);
         let mut application = Application::new(name);
         for process in 0..self.processes {
@@ -77,7 +85,10 @@ impl Input {
             });
         }
         let rows = steps * self.side;
-        Built { application, check: Box::new(move || basin.check(rows).map_err(|e| format!("{name}: {e}"))) }
+        Built {
+            application,
+            check: Box::new(move || basin.check(rows, basin.left_over()).map_err(|e| format!("{name}: {e}"))),
+        }
     }
 }
 

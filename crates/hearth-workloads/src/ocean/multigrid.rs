@@ -246,18 +246,21 @@ impl Multigrid {
 
     /// How much of the right-hand side the solution leaves over: the ratio of their sizes.
     pub fn left_over(&self, lambda_squared: f64) -> f64 {
-        let grid = &self.grids[0];
-        let (side, stride, q) = (grid.side, grid.stride(), &grid.solution);
-        let diagonals = grid.diagonals(lambda_squared);
-        let (mut left, mut wanted) = (0.0, 0.0);
-        for (row, column) in (1..=side).flat_map(|row| (1..=side).map(move |column| (row, column))) {
-            let at = row * stride + column;
-            let sum: f64 = [at - 1, at + 1, at - stride, at + stride].map(|at| q.peek(at)).iter().sum();
-            let diagonal = diagonals[walls(side, row) + walls(side, column)];
-            let rhs = grid.rhs.peek(at);
-            left += (rhs - (sum - diagonal * q.peek(at)) / grid.spacing_squared).powi(2);
-            wanted += rhs * rhs;
-        }
-        (left / wanted).sqrt()
+        let Grid { side, solution, rhs, .. } = &self.grids[0];
+        left_over(*side, solution, rhs, lambda_squared)
     }
+}
+
+/// How much of a right-hand side a solution on `side` x `side` points leaves over: the ratio of their sizes.
+pub fn left_over(side: usize, solution: &Array<f64>, rhs: &Array<f64>, lambda_squared: f64) -> f64 {
+    let (stride, points) = (side + 2, (side * side) as f64);
+    let (mut left, mut wanted) = (0.0, 0.0);
+    for (row, column) in (1..=side).flat_map(|row| (1..=side).map(move |column| (row, column))) {
+        let at = row * stride + column;
+        let sum: f64 = [at - 1, at + 1, at - stride, at + stride].map(|at| solution.peek(at)).iter().sum();
+        let diagonal = (4 + walls(side, row) + walls(side, column)) as f64 + lambda_squared / points;
+        left += (rhs.peek(at) - (sum - diagonal * solution.peek(at)) * points).powi(2);
+        wanted += rhs.peek(at) * rhs.peek(at);
+    }
+    (left / wanted).sqrt()
 }

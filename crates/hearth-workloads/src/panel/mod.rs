@@ -8,6 +8,7 @@
 //! TOMS 1991; SPLASH.)
 
 mod brick;
+mod tasks;
 
 use crate::cholesky::factor::{Factor, Tools};
 use crate::cholesky::queue::Queue;
@@ -18,6 +19,8 @@ use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::{Application, Cpu};
 use std::rc::Rc;
+
+pub use tasks::{DESCRIPTION_17, DESCRIPTION_29, build_17, build_29};
 
 /// The sequential program.
 pub const DESCRIPTION: Description = Description {

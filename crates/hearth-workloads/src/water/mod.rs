@@ -8,6 +8,7 @@
 //! up. Arithmetic prevails, and all but the trajectory fits the cache. (SPLASH's Water.)
 
 mod forces;
+mod tasks;
 mod turn;
 
 use crate::r3000::{ADD, DIVIDE, LOOP, MULTIPLY, SECOND_WORD, SQUARE_ROOT};
@@ -23,6 +24,8 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 use turn::{draw, rotation};
+
+pub use tasks::{DESCRIPTION_343, DESCRIPTION_512, build_343, build_512};
 
 /// What this program is.
 pub const DESCRIPTION: Description = Description {
@@ -120,6 +123,17 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
 impl Input {
     fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Built {
         let name = self.description.name;
+        let water = self.water(memory, scale, seed);
+        let mut application = Application::new(name);
+        for process in 0..self.processes {
+            let water = water.clone();
+            application.task(&format!("{name}-{process}"), move |cpu| water.run(cpu, process));
+        }
+        Built { application, check: Box::new(move || water.check().map_err(|e| format!("{name}: {e}"))) }
+    }
+
+    /// The box of molecules at its start.
+    fn water(&self, memory: &Memory, scale: f64, seed: u64) -> Water {
         let molecules = self.side * self.side * self.side;
         let steps = scaled(self.steps, scale);
         let array = |len: usize| memory.array(len, Placement::FirstTouch);
@@ -136,12 +150,7 @@ impl Input {
             books: Rc::default(),
         };
         water.fill(self.side, &mut Pcg32::seed_from_u64(seed));
-        let mut application = Application::new(name);
-        for process in 0..self.processes {
-            let water = water.clone();
-            application.task(&format!("{name}-{process}"), move |cpu| water.run(cpu, process));
-        }
-        Built { application, check: Box::new(move || water.check().map_err(|e| format!("{name}: {e}"))) }
+        water
     }
 }
 
@@ -224,6 +233,13 @@ impl Water {
 
     /// Sums this process's forces, and then those of all on its molecules.
     fn forces(&self, cpu: &mut Cpu<'_>, process: usize) {
+        self.sum_own(cpu, process);
+        self.meet(cpu);
+        self.sum_all(cpu, process);
+    }
+
+    /// Sums the forces that a process's molecules have and cause.
+    fn sum_own(&self, cpu: &mut Cpu<'_>, process: usize) {
         let sums = &self.sums[process];
         (0..sums.len()).for_each(|at| sums.set(cpu, at, 0.0));
         for molecule in self.share(process) {
@@ -239,7 +255,10 @@ impl Water {
             self.add(cpu, sums, molecule, &forces);
             self.books.potential.set(self.books.potential.get() + potential);
         }
-        self.meet(cpu);
+    }
+
+    /// Adds up the forces of all on a process's molecules.
+    fn sum_all(&self, cpu: &mut Cpu<'_>, process: usize) {
         for molecule in self.share(process) {
             for coordinate in 0..COORDINATES {
                 let at = molecule * COORDINATES + coordinate;

@@ -1,0 +1,87 @@
+//! What the paper on clusters and memory measures of a parallel program that runs by itself (Chandra, Devine,
+//! Verghese, Gupta and Rosenblum, ASPLOS 1994, section 5.3.2): what its parallel section costs in a setting
+//! that emulates a way of sharing the machine.
+
+use crate::experiment::Measure;
+use crate::job::Run;
+use hearth_machine::list::parse_list;
+use hearth_machine::units::Nanoseconds;
+use hearth_sim::measure::Parallel;
+use hearth_workloads::cool::Invocation;
+use serde::{Deserialize, Serialize};
+
+/// How a task-parallel program is run by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// Its name, as the paper labels it: `g1`.
+    pub name: String,
+    /// What it emulates, in a sentence.
+    pub description: String,
+    /// Processes that the program starts.
+    pub processes: usize,
+    /// The CPUs that it has, as the kernel writes them.
+    pub cpus: String,
+    /// Whether each process is attached to one of them.
+    #[serde(default)]
+    pub attached: bool,
+    /// Whether it distributes its data.
+    #[serde(default)]
+    pub distributed: bool,
+    /// The number of CPUs that it is told it has; nothing if it is not told.
+    pub told: Option<usize>,
+    /// All caches are emptied so often; never, if left out.
+    pub flush: Option<Nanoseconds>,
+}
+
+impl Setting {
+    fn cpus(&self) -> Option<Vec<usize>> {
+        parse_list(&self.cpus).filter(|cpus| cpus.last().is_some_and(|&last| last < u64::BITS as usize))
+    }
+
+    /// How the program is started; nothing if its CPUs are no list of CPUs below 64, or it has no process.
+    pub(crate) fn invocation(&self) -> Option<Invocation> {
+        let cpus = self.cpus()?.into_iter().map(|cpu| 1 << cpu).sum();
+        let Self { processes, attached, distributed, told, .. } = *self;
+        (processes > 0).then_some(Invocation { processes, cpus, attached, distributed, told })
+    }
+
+    /// CPU time of a parallel section: what it took, on each of the CPUs that the program has, busy or not.
+    fn cpu_ns(&self, parallel: Parallel) -> f64 {
+        parallel.ns as f64 * self.cpus().unwrap_or_default().len() as f64
+    }
+}
+
+/// The parallel section of a run of one program.
+pub(crate) fn parallel(run: &Run) -> Option<Parallel> {
+    run.result.applications.first()?.parallel
+}
+
+/// CPU time of the parallel section.
+pub(crate) fn cpu_ns(run: &Run) -> Option<f64> {
+    Some(run.setting.as_ref()?.cpu_ns(parallel(run)?))
+}
+
+/// Misses in the parallel section, by whoever served them.
+fn misses(run: &Run) -> Option<f64> {
+    Some(parallel(run)?.counters.misses() as f64)
+}
+
+fn change(run: &Run, over: &Run, what: fn(&Run) -> Option<f64>) -> Option<f64> {
+    Some(100.0 * (what(run)? / what(over)? - 1.0))
+}
+
+/// The value of a measure of this section, from the runs that it needs.
+pub(crate) fn value(measure: &Measure, runs: &[&Run]) -> Option<f64> {
+    match measure {
+        Measure::ParallelTime { .. } => change(runs[0], runs[1], cpu_ns),
+        Measure::ParallelMisses { .. } => change(runs[0], runs[1], misses),
+        Measure::ParallelTimeLead { .. } => {
+            let changes: Option<Vec<f64>> =
+                runs.chunks(2).map(|pair| change(pair[0], pair[1], cpu_ns)).collect();
+            let changes = changes?;
+            Some(changes[0] - changes[1..].iter().copied().fold(f64::MIN, f64::max))
+        }
+        _ => None,
+    }
+}

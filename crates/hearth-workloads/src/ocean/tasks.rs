@@ -1,0 +1,173 @@
+//! The task-parallel program: each phase of a step is a task for each process's strip of rows. As in the first
+//! version of SPLASH, equations are solved by relaxation, and a strip goes from one side to the other.
+
+use super::DESCRIPTION;
+use super::basin::{Basin, EQUATIONS};
+use super::multigrid::{TOLERANCE, left_over};
+use super::relaxation::{Equation, Relaxation};
+use crate::cool::{Invocation, Process, built};
+use crate::{Built, Description, scaled};
+use hearth_hardware::Placement;
+use hearth_sim::memory::Memory;
+use hearth_sim::program::Cpu;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// The largest of the paper's inputs.
+pub const DESCRIPTION_192: Description = Description {
+    name: "ocean-cool",
+    description: "eddy currents in an ocean basin, 192 x 192 grid, 16 processes that do tasks",
+    source: "Chandra, Devine, Verghese, Gupta, Rosenblum 1994, table 4; Singh, Weber and Gupta, SPLASH 1992",
+    ..DESCRIPTION
+};
+
+/// A smaller one.
+pub const DESCRIPTION_146: Description = Description {
+    name: "ocean-cool-146",
+    description: "eddy currents in an ocean basin, 146 x 146 grid, 16 processes that do tasks",
+    source: "Chandra, Devine, Verghese, Gupta, Rosenblum 1994, table 5; Singh, Weber and Gupta, SPLASH 1992",
+    ..DESCRIPTION
+};
+
+/// The smallest one.
+pub const DESCRIPTION_130: Description = Description {
+    name: "ocean-cool-130",
+    description: "eddy currents in an ocean basin, 130 x 130 grid, 16 processes that do tasks",
+    ..DESCRIPTION_146
+};
+
+/// Time steps at scale 1: as many as make one process with a grid of 96 x 96 take the 26.3 s of the paper's
+/// table 1.
+const STEPS: usize = 4;
+/// Sweeps of an equation at most.
+const MOST_SWEEPS: usize = 2000;
+
+/// Sets the program up for 192 x 192 points; see [`crate::build_invoked`]. Scale cuts the number of time steps.
+pub fn build_192(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_192, 192, memory, scale, seed, invocation)
+}
+
+/// The same for 146 x 146 points.
+pub fn build_146(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_146, 146, memory, scale, seed, invocation)
+}
+
+/// The same for 130 x 130 points.
+pub fn build_130(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_130, 130, memory, scale, seed, invocation)
+}
+
+fn build(
+    description: Description,
+    side: usize,
+    memory: &Memory,
+    scale: f64,
+    seed: u64,
+    invocation: &Invocation,
+) -> Built {
+    let name = description.name;
+    let (steps, parts) = (scaled(STEPS, scale), invocation.processes);
+    let solver = || Relaxation::new(memory, parts);
+    let basin = Basin::new(memory, side, Placement::FirstTouch, seed, solver);
+    let ocean = Ocean { basin: Rc::new(basin), parts };
+    let checked = Rc::clone(&ocean.basin);
+    let master = Box::new(move |cpu: &mut Cpu<'_>, master: &Process| ocean.direct(cpu, master, steps));
+    let check = move || {
+        let [.., last] = EQUATIONS;
+        let left = left_over(side, &checked.changes[1], &checked.forces[1], last);
+        checked.check(steps * side, left).map_err(|wrong| format!("{name}: {wrong}"))
+    };
+    built(name, memory, invocation, master, Box::new(check))
+}
+
+#[derive(Clone)]
+struct Ocean {
+    basin: Rc<Basin<Relaxation>>,
+    parts: usize,
+}
+
+impl Ocean {
+    /// The rows of a part, counted from 1.
+    fn rows(&self, part: usize) -> Range<usize> {
+        let start = |part: usize| 1 + self.basin.side * part / self.parts;
+        start(part)..start(part + 1)
+    }
+
+    /// What the master does.
+    fn direct(&self, cpu: &mut Cpu<'_>, master: &Process, steps: usize) {
+        self.set_up(cpu, master);
+        cpu.mark_parallel(true);
+        for _ in 0..steps {
+            self.phase(cpu, master, |basin, cpu, rows, _| basin.begin_step(cpu, rows));
+            self.phase(cpu, master, |basin, cpu, rows, _| basin.accelerate(cpu, rows));
+            (0..EQUATIONS.len()).for_each(|number| self.solve(cpu, master, number));
+            self.phase(cpu, master, |basin, cpu, rows, _| basin.end_step(cpu, rows));
+        }
+        cpu.mark_parallel(false);
+    }
+
+    fn phase(
+        &self,
+        cpu: &mut Cpu<'_>,
+        master: &Process,
+        act: impl Fn(&Basin<Relaxation>, &mut Cpu<'_>, Range<usize>, usize) + 'static,
+    ) {
+        let ocean = self.clone();
+        master.on_each(cpu, move |cpu, part| act(&ocean.basin, cpu, ocean.rows(part), part));
+    }
+
+    /// Solves an equation, starting from the solution of the step before.
+    fn solve(&self, cpu: &mut Cpu<'_>, master: &Process, number: usize) {
+        self.phase(cpu, master, move |basin, cpu, rows, part| {
+            basin.solver.size(cpu, &equation(basin, number), rows, part);
+        });
+        let wanted = self.basin.solver.total(cpu) * TOLERANCE * TOLERANCE;
+        for _ in 0..MOST_SWEEPS {
+            for colour in 0..2 {
+                self.phase(cpu, master, move |basin, cpu, rows, part| {
+                    basin.solver.relax(cpu, &equation(basin, number), rows, part, colour);
+                });
+            }
+            if self.basin.solver.total(cpu) <= wanted {
+                return;
+            }
+        }
+    }
+
+    /// Distributes the rows of all fields to who works on them, and writes the fields.
+    fn set_up(&self, cpu: &mut Cpu<'_>, master: &Process) {
+        let stride = self.basin.side + 2;
+        for field in self.basin.fields() {
+            for part in 0..self.parts {
+                let rows = self.rows(part);
+                // The rings belong to the first and to the last part.
+                let start = if part == 0 { 0 } else { rows.start * stride };
+                let end = if part + 1 == self.parts { field.len() } else { rows.end * stride };
+                master.distribute_part(cpu, field, start..end, part);
+            }
+            cpu.write_span(field.address(0), field.len() as u64 * 8);
+        }
+    }
+}
+
+fn equation(basin: &Basin<Relaxation>, number: usize) -> Equation<'_> {
+    Equation {
+        side: basin.side,
+        lambda_squared: EQUATIONS[number],
+        rhs: &basin.forces[number],
+        solution: &basin.changes[number],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 8, 16] {
+            let invocation = Invocation { processes, ..Invocation::default() };
+            crate::trial::run(|memory| build(DESCRIPTION_192, 24, memory, 0.3, 1, &invocation));
+        }
+    }
+}
