@@ -30,8 +30,8 @@ fn c_files(folder: &Path) -> Vec<PathBuf> {
 
 /// Only what other libraries' calls are to reach is visible; what hearth-hints offers to programs is not.
 fn compile(sources: &[PathBuf], object: &Path) {
-    // Also where the program that embeds it is static.
     let mut build = cc::Build::new();
+    #[expect(deprecated, reason = "what embeds it may be static; without this, cc would have it static, too")]
     let mut compile = build.opt_level(2).debug(false).static_flag(false).get_compiler().to_command();
     compile.args(["-std=gnu11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-fPIC", "-shared"]);
     compile.args(["-fvisibility=hidden", "-pthread", "-Wl,-z,now", "-Wl,-soname,libhearth-follow.so", "-s"]);
