@@ -16,6 +16,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "tasks/pressure.c",
             "tasks/pages.c",
             "tasks/follow.c",
+            "tasks/gaps.c",
             "../../hearth-hints/src/hints.c",
             "../../hearth-hints/src/limits.c",
         ],

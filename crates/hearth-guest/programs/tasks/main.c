@@ -14,6 +14,7 @@
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
+ *   tasks gaps MS COUNT                             tasks that note when they run
  *   tasks follow MS                                  as many threads as it can get CPUs
  *
  * They print lines of key=value pairs, which the top of each command's file explains. The exit
@@ -31,7 +32,7 @@ static const struct {
 	{"affinity", command_affinity}, {"newcomers", command_newcomers},
 	{"demoted", command_demoted},	{"hog", command_hog},
 	{"memory", command_memory},	{"pages", command_pages},
-	{"follow", command_follow},
+	{"gaps", command_gaps},		{"follow", command_follow},
 };
 
 int main(int argc, char **argv)

@@ -167,7 +167,7 @@ int command_pages(int argc, char **argv)
 		if (is_used && now_ns() >= line) {
 			line += BETWEEN_LINES_NS;
 			here = local(node_of_this_cpu());
-			printf("at_ms=%lu local=%d changes=%d huge=%d\n", now_ns() / NS_PER_MS,
+			printf("at_ms=%llu local=%d changes=%d huge=%d\n", now_ns() / NS_PER_MS,
 			       here, changes, huge_mib());
 			fflush(stdout);
 		}

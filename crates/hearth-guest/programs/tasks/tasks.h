@@ -26,6 +26,7 @@ int command_demoted(int argc, char **argv);
 int command_hog(int argc, char **argv);
 int command_memory(int argc, char **argv);
 int command_pages(int argc, char **argv);
+int command_gaps(int argc, char **argv);
 int command_follow(int argc, char **argv);
 
 /* A child that spins until it is killed, or its parent ends. */
