@@ -9,17 +9,19 @@ use hearth_guest::{Kernel, Output};
 
 /// Programs `a` and `b` in cgroups of unequal weights, `a` in one that is nested.
 const SCRIPT: &str = r#"
-# How many CPUs a program says that it can get.
-number() {
-	tail -n 1 /tmp/$1 | sed 's/ .*//'
-}
-# Until they say so, at most 30 s; then what they say.
+# Until they say so, at most 20 s; then what they say.
 await_numbers() {
-	for try in $(seq 300); do
-		[ "$(number a) $(number b)" = "$1 $2" ] && break
-		usleep 100000
+	for try in $(seq 100); do
+		read a_says rest <<-END
+			$(tail -n 1 /tmp/a)
+		END
+		read b_says rest <<-END
+			$(tail -n 1 /tmp/b 2>/dev/null)
+		END
+		[ "$a_says $b_says" = "$1 $2" ] && break
+		usleep 200000
 	done
-	echo "$(number a) $(number b)"
+	echo "$a_says $b_says"
 }
 mkdir /dev/shm
 cd /sys/fs/cgroup

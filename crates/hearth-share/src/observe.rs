@@ -63,10 +63,17 @@ impl Observer {
 
     /// The machine as it is now.
     pub fn look(&mut self, now: Instant, following: &[Following]) -> Look {
-        self.counts.look(now, || self.uses.count(now, following));
+        // The first look at all processes takes long, and is no part of what is counted next.
+        let is_first = self.uses.at.is_none();
+        if !is_first {
+            self.counts.look(now, || self.uses.count(now, following));
+        }
         if self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref())).is_some() {
             self.machine = online();
             self.places.clear();
+        }
+        if is_first {
+            self.uses.count(Instant::now(), following);
         }
         self.demand(following)
     }
