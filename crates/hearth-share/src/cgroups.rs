@@ -89,26 +89,39 @@ fn cpus(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
+/// Weights and quotas that were read, to be read again when this is dropped.
+pub type Read = HashMap<PathBuf, Option<(f64, f64)>>;
+
 /// The groups of a [`Demand`], made as applications name their cgroups.
 #[derive(Debug)]
 pub struct Groups<'a> {
     hierarchy: Option<&'a Hierarchy>,
+    read: &'a mut Read,
     known: HashMap<PathBuf, usize>,
 }
 
 impl<'a> Groups<'a> {
     /// Those of an empty demand, which gets the topmost cgroup's quota.
-    pub fn new(hierarchy: Option<&'a Hierarchy>, demand: &mut Demand) -> Self {
-        if let Some((_, quota)) = hierarchy.and_then(|hierarchy| hierarchy.read(Path::new(""))) {
+    pub fn new(hierarchy: Option<&'a Hierarchy>, read: &'a mut Read, demand: &mut Demand) -> Self {
+        let mut groups = Self { hierarchy, read, known: HashMap::new() };
+        if let Some((_, quota)) = groups.read(Path::new("")) {
             demand.groups[0].quota = quota;
         }
-        Self { hierarchy, known: HashMap::new() }
+        groups
+    }
+
+    fn read(&mut self, below: &Path) -> Option<(f64, f64)> {
+        if let Some(known) = self.read.get(below) {
+            return *known;
+        }
+        let read = self.hierarchy?.read(below);
+        self.read.insert(below.to_owned(), read);
+        read
     }
 
     /// The group of this cgroup, with all that are above it. A cgroup without the CPU controller is its
     /// parent, as the kernel has it.
     pub fn group(&mut self, demand: &mut Demand, below: &Path) -> usize {
-        let Some(hierarchy) = self.hierarchy else { return 0 };
         let mut group = 0;
         let mut folder = PathBuf::new();
         for part in below.components().take(MAX_DEPTH) {
@@ -116,7 +129,7 @@ impl<'a> Groups<'a> {
             group = match self.known.get(&folder) {
                 Some(known) => *known,
                 None => {
-                    let Some((weight, quota)) = hierarchy.read(&folder) else { break };
+                    let Some((weight, quota)) = self.read(&folder) else { break };
                     demand.groups.push(Group { parent: group, weight, quota });
                     self.known.insert(folder.clone(), demand.groups.len() - 1);
                     demand.groups.len() - 1
@@ -145,7 +158,8 @@ mod tests {
 
     fn groups(hierarchy: &Hierarchy, below: &str) -> Vec<Group> {
         let mut demand = Demand::of_machine(Mask::new(0..4));
-        let mut groups = Groups::new(Some(hierarchy), &mut demand);
+        let mut read = Read::new();
+        let mut groups = Groups::new(Some(hierarchy), &mut read, &mut demand);
         let group = groups.group(&mut demand, Path::new(below));
         assert_eq!(groups.group(&mut demand, Path::new(below)), group, "each cgroup once");
         assert_eq!(group, demand.groups.len() - 1);

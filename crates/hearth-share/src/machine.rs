@@ -1,6 +1,8 @@
 //! The machine as a whole: which CPUs are there, how much of them is used, and what a process uses.
 
 use crate::demand::Mask;
+use procfs::FromRead;
+use procfs::process::Stat;
 use std::fs;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -36,6 +38,12 @@ impl Paced {
     }
 }
 
+/// What one read of a file gives: a file of `/proc` is whole then, as far as there is room.
+fn read_once<'a>(path: &str, text: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = fs::File::open(path).and_then(|mut file| file.read(text)).ok()?;
+    Some(&text[..length])
+}
+
 /// Time of all CPUs since the machine began, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticks {
@@ -50,8 +58,7 @@ impl Ticks {
     pub fn now() -> Option<Self> {
         // The kernel writes the whole file anyway; its first line is all CPUs together.
         let mut text = [0; 256];
-        let length = fs::File::open("/proc/stat").and_then(|mut file| file.read(&mut text)).ok()?;
-        Self::parse(std::str::from_utf8(&text[..length]).ok()?)
+        Self::parse(std::str::from_utf8(read_once("/proc/stat", &mut text)?).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -99,9 +106,8 @@ pub struct Process {
 impl Process {
     /// The process of this number, if there is one.
     pub fn now(pid: i32) -> Option<Self> {
-        use procfs::FromRead;
-        let file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
-        let stat = procfs::process::Stat::from_read(file).ok()?;
+        let mut text = [0; 1024];
+        let stat = Stat::from_read(read_once(&format!("/proc/{pid}/stat"), &mut text)?).ok()?;
         Some(Self {
             start: stat.starttime,
             ticks: stat.utime.saturating_add(stat.stime),

@@ -1,8 +1,8 @@
-//! Looks at this machine: what followers use, ten times a second; once a second who else uses CPUs,
-//! with which weight, in which cgroup and on which CPUs. Both more rarely where `/proc` is large, so
-//! that looking takes two thousandths of a CPU at most.
+//! Looks at this machine: what followers use, ten times a second; once a second where they stand, and
+//! who else uses CPUs, with which weight, in which cgroup and on which CPUs. Uses are looked at more
+//! rarely where `/proc` is large, so that each takes two thousandths of a CPU at most.
 
-use crate::cgroups::{Groups, Hierarchy, USUAL_WEIGHT};
+use crate::cgroups::{Groups, Hierarchy, Read, USUAL_WEIGHT};
 use crate::demand::{Application, Demand, Mask};
 use crate::machine::{Paced, Process, Ticks, mask_of, online, ticks_in_second};
 use crate::steady::{Id, Look, Present};
@@ -31,8 +31,10 @@ pub struct Observer {
     machine: Mask,
     scans: Paced,
     scan: Scan,
-    /// Of followers.
+    /// Where followers stand, and what their cgroups have.
     places: HashMap<Id, Place>,
+    cgroups: Read,
+    placed: Paced,
     counts: Paced,
     uses: Uses,
 }
@@ -46,6 +48,8 @@ impl Observer {
             scans: Paced::new(Duration::from_secs(1)),
             scan: Scan::default(),
             places: HashMap::new(),
+            cgroups: Read::new(),
+            placed: Paced::new(Duration::from_secs(1)),
             counts: Paced::new(Duration::ZERO),
             uses: Uses::default(),
         }
@@ -63,10 +67,19 @@ impl Observer {
 
     /// The machine as it is now.
     pub fn look(&mut self, now: Instant, following: &[Following]) -> Look {
-        self.counts.look(now, || self.uses.count(now, following));
-        if self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref())).is_some() {
+        // The first look at all processes takes long, and is no part of what is counted next.
+        let is_first = self.uses.at.is_none();
+        if !is_first {
+            self.counts.look(now, || self.uses.count(now, following));
+        }
+        self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref()));
+        self.placed.look(now, || {
             self.machine = online();
             self.places.clear();
+            self.cgroups.clear();
+        });
+        if is_first {
+            self.uses.count(Instant::now(), following);
         }
         self.demand(following)
     }
@@ -80,7 +93,7 @@ impl Observer {
 
     fn demand(&mut self, following: &[Following]) -> Look {
         let mut demand = Demand::of_machine(self.machine.clone());
-        let mut groups = Groups::new(self.hierarchy.as_ref(), &mut demand);
+        let mut groups = Groups::new(self.hierarchy.as_ref(), &mut self.cgroups, &mut demand);
         let mut followers = Vec::new();
         self.places.retain(|id, _| following.iter().any(|one| one.id == *id));
         for Following { id, want } in following {

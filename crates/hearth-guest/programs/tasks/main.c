@@ -14,8 +14,8 @@
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
- *   tasks gaps MS COUNT                             tasks that note when they run
- *   tasks follow MS                                  as many threads as it can get CPUs
+ *   tasks gaps MS COUNT                              tasks that note when they run
+ *   tasks follow MS                                  prints how many CPUs it can get
  *
  * They print lines of key=value pairs, which the top of each command's file explains. The exit
  * status is 0 if what the command itself can check was right.
