@@ -81,4 +81,57 @@ mod tests {
         assert_eq!(list(&chosen(&[3, 7], 0, 1)), [7]);
         assert_eq!(list(&chosen(&[3, 7], 64, 1)), [3, 7]);
     }
+
+    /// A program that does nothing, and its mask.
+    struct Sleeper(std::process::Child);
+
+    impl Sleeper {
+        fn start() -> Self {
+            Self(std::process::Command::new("sleep").arg("1000").spawn().unwrap())
+        }
+
+        fn pid(&self) -> Pid {
+            Pid::from_child(&self.0)
+        }
+
+        fn mask(&self) -> Vec<usize> {
+            list(&sched_getaffinity(Some(self.pid())).unwrap())
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_program_has_its_cpus_and_gets_all_back() {
+        let program = Sleeper::start();
+        let all = program.mask();
+        let mut mask = Mask::of(program.pid()).unwrap();
+        mask.follow(1, 0);
+        assert_eq!(program.mask(), all[..1]);
+        mask.follow(1, all.len() - 1);
+        assert_eq!(program.mask(), all[all.len() - 1..]);
+        mask.follow(all.len(), 0);
+        assert_eq!(program.mask(), all);
+    }
+
+    #[test]
+    fn a_mask_that_somebody_else_has_set_stays() {
+        let program = Sleeper::start();
+        let all = program.mask();
+        if all.len() < 2 {
+            println!("skipped: every mask is that of the one CPU");
+            return;
+        }
+        let mut mask = Mask::of(program.pid()).unwrap();
+        sched_setaffinity(Some(program.pid()), &chosen(&all, 1, 1)).unwrap();
+        for cpus in [1, all.len(), 1] {
+            mask.follow(cpus, 0);
+            assert_eq!(program.mask(), all[1..2]);
+        }
+    }
 }

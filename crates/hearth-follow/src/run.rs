@@ -63,7 +63,7 @@ pub fn exec(
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let obstacle = prepare(&mut command, &way, cpus);
+    let obstacle = prepare(&mut command, &program, &way, cpus);
     say(&format!("{name} {}", obstacle.as_deref().unwrap_or(&way.to_string())), obstacle.is_none());
     let forwarder = Forwarder::new()?;
     let child = command.spawn().map_err(|error| ExecError::Start { program: name.clone(), error })?;
@@ -75,9 +75,9 @@ pub fn exec(
 }
 
 /// Gives the command the environment by which it, or what it starts, follows; or says what keeps it from
-/// it. The library is for what the program starts, too, so it goes along unless the program would not
-/// start with it.
-fn prepare(command: &mut Command, way: &Way, cpus: Option<usize>) -> Option<String> {
+/// it. The library is for what the program starts, too; but what a static program starts may be of another
+/// C library, and would not start with ours.
+fn prepare(command: &mut Command, program: &Program, way: &Way, cpus: Option<usize>) -> Option<String> {
     if let Some(cpus) = cpus {
         command.envs(environment::told_once(way, cpus));
     }
@@ -86,6 +86,9 @@ fn prepare(command: &mut Command, way: &Way, cpus: Option<usize>) -> Option<Stri
     }
     if let Way::Not(_) = way {
         return Some(way.to_string());
+    }
+    if program.obstacle().is_some() {
+        return None;
     }
     match library::path() {
         Ok(library) => {

@@ -2,7 +2,6 @@
 #![cfg(feature = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use assert_cmd::cargo::cargo_bin;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -23,7 +22,7 @@ impl Place {
     }
 
     fn exec(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(cargo_bin("hearth"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
         command.arg("exec").args(words).env_remove("LD_PRELOAD").stdin(Stdio::null());
         command.env("HEARTH_DIR", self.0.path().join("pages")).env("XDG_CACHE_HOME", self.0.path());
         command
