@@ -124,8 +124,8 @@ static struct hearth_page *map(int file)
 }
 
 /*
- * The page that another copy of this library has made in this process, or that `hearth exec` made for
- * it before it began. That one knows no image yet.
+ * The page that another copy of this library has made in this process, or that `hearth exec` made
+ * for it before it began. That one knows no image yet.
  */
 static struct hearth_page *adopt(int folder, const char *name, const struct hearth_page *own)
 {
