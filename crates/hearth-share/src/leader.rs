@@ -5,9 +5,11 @@ use crate::pages::{Folder, Found, all_folders};
 use crate::reason::numbers;
 use crate::steady::Steady;
 use hearth_hints::page::Why;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use hearth_host::task::Thread;
+use rustix::fs::{FlockOperation, flock};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +25,8 @@ const RENEW: Duration = Duration::from_secs(1);
 /// Steps that a newcomer calls for are no closer than this.
 const HASTE: Duration = Duration::from_millis(10);
 
-/// The daemon's lock, beside its others.
-fn daemon_lock() -> PathBuf {
+/// Where the daemon says that it leads.
+fn announcement() -> PathBuf {
     hearth_host::run_folder().join("leader")
 }
 
@@ -47,7 +49,7 @@ enum Scope {
     /// Those of one folder.
     One { folder: Option<Arc<Folder>>, daemon: PathBuf },
     /// Those of all users.
-    All,
+    All { _announced: Announced },
 }
 
 /// What a process was told last.
@@ -63,23 +65,18 @@ impl Leader {
     /// One of many candidates: those who wait for a program in `hearth exec`. Without this folder, or if
     /// it is not this user's alone, it never leads.
     pub fn new(folder: &Path) -> Self {
-        Self::under(folder, daemon_lock())
+        Self::under(folder, announcement())
     }
 
-    /// The daemon's.
+    /// The daemon's: there is one, so it leads.
     ///
     /// # Errors
-    /// If its lock cannot be made.
+    /// If it cannot say so to others.
     pub fn for_all() -> Result<Self, hearth_host::Error> {
-        let path = daemon_lock();
-        // Whoever runs a program looks whether it is held.
-        let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-        let lock = open(&path, OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC, mode)
-            .map_err(|error| hearth_host::Error::file(&path)(error.into()))?;
-        Ok(Self::with(Scope::All, Some(lock)))
+        Ok(Self::with(Scope::All { _announced: Announced::at(announcement())? }, None))
     }
 
-    /// The same where the daemon has this lock.
+    /// The same where the daemon announces itself here.
     pub fn under(folder: &Path, daemon: PathBuf) -> Self {
         let folder = Folder::open(folder).map(Arc::new);
         let lock = folder.as_ref().and_then(|folder| folder.lock_file("leader"));
@@ -153,10 +150,48 @@ impl Leader {
     fn is_elected(&mut self, now: Instant) -> bool {
         if self.elected_at.is_none_or(|at| now >= at + RENEW) {
             self.elected_at = Some(now);
-            self.leads = !self.scope.is_led_by_daemon() && self.lock.as_ref().is_some_and(takes);
+            self.leads = match &self.scope {
+                Scope::All { .. } => true,
+                Scope::One { daemon, .. } => !is_announced(daemon) && self.lock.as_ref().is_some_and(takes),
+            };
         }
         self.leads
     }
+}
+
+/// The daemon's word that it leads, while this is there: its process, in a file that others only read. Not a
+/// lock, which any of them could take.
+#[derive(Debug)]
+struct Announced(PathBuf);
+
+impl Announced {
+    fn at(path: PathBuf) -> Result<Self, hearth_host::Error> {
+        let own = Thread::now(std::process::id() as i32).unwrap_or(Thread { tid: 0, start: 0 });
+        let text = format!("{} {}\n", own.tid, own.start);
+        // Whole or not at all: others may look at any time.
+        let fresh = path.with_extension("new");
+        fs::write(&fresh, text)
+            .and_then(|()| fs::rename(&fresh, &path))
+            .map_err(hearth_host::Error::file(&path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Whether the process that a file names is there.
+fn is_announced(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let mut numbers = text.split_whitespace();
+    let (Some(Ok(tid)), Some(Ok(start))) = (numbers.next().map(str::parse), numbers.next().map(str::parse))
+    else {
+        return false;
+    };
+    Thread { tid, start }.is_there()
 }
 
 /// Whether this process has the lock, or gets it.
@@ -165,18 +200,11 @@ fn takes(lock: &OwnedFd) -> bool {
 }
 
 impl Scope {
-    /// Whether the daemon's lock is held.
-    fn is_led_by_daemon(&self) -> bool {
-        let Self::One { daemon, .. } = self else { return false };
-        let lock = open(daemon, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK, Mode::empty());
-        lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
-    }
-
     /// The pages of processes that follow, with the folder of each.
     fn found(&self) -> Vec<(Arc<Folder>, Found)> {
         let folders = match self {
             Self::One { folder, .. } => folder.iter().cloned().collect(),
-            Self::All => all_folders().into_iter().map(Arc::new).collect::<Vec<_>>(),
+            Self::All { .. } => all_folders().into_iter().map(Arc::new).collect::<Vec<_>>(),
         };
         let pages = folders
             .iter()

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth_hints::page::{MAGIC, Page, VERSION, Why};
+use hearth_host::task::Thread;
 use hearth_share::Leader;
 use hearth_share::machine::Process;
 use hearth_share::pages::Folder;
 use proptest::prelude::*;
-use rustix::fs::{FlockOperation, Mode, flock, mknodat};
+use rustix::fs::{Mode, mknodat};
 use std::fs;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -28,10 +29,10 @@ impl Setting {
     }
 
     fn leader(&self) -> Leader {
-        Leader::under(self.folder.path(), self.daemon_lock())
+        Leader::under(self.folder.path(), self.announcement())
     }
 
-    fn daemon_lock(&self) -> PathBuf {
+    fn announcement(&self) -> PathBuf {
         self.folder.path().join("daemon-lock")
     }
 
@@ -123,13 +124,16 @@ fn one_leads_at_a_time_and_another_follows_it() {
 fn nobody_leads_beside_the_daemon() {
     let setting = Setting::new();
     setting.write(&setting.page());
-    let lock = fs::File::create(setting.daemon_lock()).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let mut daemon = Command::new("sleep").arg("600").spawn().unwrap();
+    let Thread { tid, start } = Thread::now(daemon.id() as i32).unwrap();
+    fs::write(setting.announcement(), format!("{tid} {start}\n")).unwrap();
     let mut leader = setting.leader();
     steps(&mut leader, 3);
     assert!(!leader.leads());
     assert_eq!(setting.read().cpus, 0);
-    drop(lock);
+    // It was killed, and has left its word there.
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
     setting.told(&mut leader);
 }
 
