@@ -23,9 +23,6 @@ verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
 	    scx_bpf_test_and_clear_cpu_idle(tc->home))
 		return tc->home;
-	/* Then it takes its home, whatever runs there. */
-	if (is_in_row(tc))
-		return NO_CPU;
 	if (tc->part < 0)
 		return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	bpf_for(i, 0, topology.nr_online) {

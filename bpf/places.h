@@ -98,18 +98,43 @@ static __always_inline s32 member(u32 cell, u32 i)
 	return shape_at(cell >> QUEUE_CPU_BITS)->member[i & (HEARTH_MAX_CPUS - 1)];
 }
 
-/* A plan that its daemon has not renewed is dropped, and its shape with it. */
+/* Whether no task waits that is counted in a shape. */
+verified_alone int is_shape_empty(u32 index)
+{
+	u32 i;
+
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		struct cell_ctx *cc =
+			cell_ctx(index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1)));
+
+		if (cc->waiting > 0 || cc->strays > 0)
+			return false;
+	}
+	return true;
+}
+
+/* A plan that its daemon has not renewed is dropped; and then its shape, when no task is looked for
+ * any more in the one before. */
 static __always_inline void plan_check(u64 now_ns)
 {
-	u64 word = published;
+	u64 word = published, next;
+	u32 shape = shape_index(word), before = shape_index_before(word);
 	s32 plan = plan_index(word);
-	u64 plain;
 
-	if (plan == NO_PLAN || now_ns <= plans[plan & (HEARTH_PLANS - 1)].until_ns)
+	if (plan == NO_PLAN && !shape)
 		return;
-	plain = ((word >> HEARTH_PUBLISHED_SEQUENCE) + 1) << HEARTH_PUBLISHED_SEQUENCE |
-		shape_index(word) << HEARTH_PUBLISHED_BEFORE;
-	__sync_val_compare_and_swap(&published, word, plain);
+	if (plan != NO_PLAN) {
+		if (now_ns <= plans[plan & (HEARTH_PLANS - 1)].until_ns)
+			return;
+	} else {
+		if (before != shape && !is_shape_empty(before))
+			return;
+		before = shape;
+		shape = 0;
+	}
+	next = ((word >> HEARTH_PUBLISHED_SEQUENCE) + 1) << HEARTH_PUBLISHED_SEQUENCE |
+	       before << HEARTH_PUBLISHED_BEFORE | shape;
+	__sync_val_compare_and_swap(&published, word, next);
 }
 
 /* ---- What it says of a task ---- */

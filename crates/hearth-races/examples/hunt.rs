@@ -31,6 +31,9 @@ struct Options {
     /// A task that cannot run at once where it was inserted to run is enqueued anew
     #[arg(long)]
     immediate: bool,
+    /// Plans come and go, with parts, homes and rows of time
+    #[arg(long)]
+    plans: bool,
     /// First seed
     #[arg(long, default_value_t = 1)]
     from: u64,
@@ -49,6 +52,7 @@ fn main() -> Result<ExitCode> {
         let make = if options.unequal { Setting::unequal } else { Setting::new };
         let Options { hotplug, immediate, .. } = options;
         let setting = Setting { hotplug, immediate, ..make(options.tasks, options.ms * 1_000_000, seed) };
+        let setting = if options.plans { setting.with_plans() } else { setting };
         match run(&machine, &policy, setting)? {
             Ok(outcome) => {
                 rests += outcome.rests;

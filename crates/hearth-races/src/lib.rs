@@ -5,7 +5,7 @@
 //! coroutine that may stop there while others go on, for as long as chance has it. Around it is
 //! `hearth-scx`, a small kernel with sched_ext's locks: the scheduler is called under those that the
 //! kernel holds, and what the kernel lets happen in between can happen in between. Tasks spin, sleep,
-//! yield and change each other's masks. A run follows from its [`Setting`] alone, so what it finds can
+//! yield and change each other's masks; plans come and go. A run follows from its [`Setting`] alone, so what it finds can
 //! be found again.
 //!
 //! Accesses are sequentially consistent: what a CPU's store buffer does is not seen here.
@@ -13,6 +13,7 @@
 mod habits;
 mod host;
 mod machine;
+mod plans;
 mod run;
 mod setting;
 mod switch;

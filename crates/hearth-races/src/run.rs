@@ -3,6 +3,7 @@
 use crate::habits::{Habits, begin_unequal, turn};
 use crate::host::Interleaved;
 use crate::machine::Machine;
+use crate::plans::Plans;
 use crate::setting::{Outcome, Setting, Violation};
 use crate::switch;
 use corosensei::Coroutine;
@@ -56,7 +57,8 @@ pub fn run(
     for task in machine.tasks() {
         machine.wake_after(0, task.cpu(), task.pid());
     }
-    let mut run = Run::new(Rc::new(machine), policy.attached, setting, load);
+    let plans = setting.plans.then(|| Plans::new(&machine)).transpose()?;
+    let mut run = Run::new(Rc::new(machine), policy.attached, setting, load, plans);
     Ok(switch::with_accesses(&scx, || run.until(setting.duration_ns)))
 }
 
@@ -93,6 +95,7 @@ struct Run {
     machine: Rc<Machine>,
     load: Load,
     has_hotplug: bool,
+    plans: Option<Plans>,
     /// By its policy a task runs on one CPU only.
     is_attached: bool,
     longest_wait_ns: u64,
@@ -124,7 +127,13 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(machine: Rc<Machine>, is_attached: bool, setting: Setting, load: Load) -> Self {
+    fn new(
+        machine: Rc<Machine>,
+        is_attached: bool,
+        setting: Setting,
+        load: Load,
+        plans: Option<Plans>,
+    ) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
         let habits = Habits::any(&machine, setting.unequal);
         let longest_wait_ns = setting.longest_wait_ns;
@@ -146,6 +155,7 @@ impl Run {
             machine,
             load,
             has_hotplug,
+            plans,
             is_attached,
             longest_wait_ns,
             cpus,
@@ -160,6 +170,9 @@ impl Run {
         let mut next_rest = REST_NS;
         while self.machine.now_ns() < end_ns {
             self.step()?;
+            if let Some(plans) = &mut self.plans {
+                plans.go_on(&self.machine);
+            }
             if self.machine.now_ns() >= next_rest {
                 next_rest = self.machine.now_ns() + REST_NS;
                 self.check_waits()?;
@@ -249,6 +262,9 @@ impl Run {
         }
         let scheduler = (self.load)(online).map_err(|error| Violation::Refused(error.to_string()))?;
         self.machine.restart(online.trailing_zeros() as usize, online, scheduler);
+        if let Some(plans) = &mut self.plans {
+            *plans = Plans::new(&self.machine).map_err(|error| Violation::Refused(error.to_string()))?;
+        }
         if !goes_away {
             self.machine.come_to_cpu(cpu);
         }

@@ -28,6 +28,8 @@ pub struct Setting {
     /// Whether a task that cannot run at once where it was inserted to run is enqueued anew, as kernels
     /// from 7.1 do when asked to.
     pub immediate: bool,
+    /// Whether plans are published, with parts, homes and rows of time.
+    pub plans: bool,
     /// How long a task may wait.
     pub longest_wait_ns: u64,
     /// Whether the scheduler has a defect, for tests of the tests: no task leaves a queue.
@@ -46,6 +48,7 @@ impl Setting {
             ticks_at_once: false,
             hotplug: false,
             immediate: false,
+            plans: false,
             longest_wait_ns: STARVED_NS,
             stalls: false,
         }
@@ -60,6 +63,11 @@ impl Setting {
             longest_wait_ns: HALF_THE_WATCHDOG_NS,
             ..Self::new(tasks, duration_ns, seed)
         }
+    }
+
+    /// The same, while plans come and go. Rows of time may keep a task waiting for as long as any may.
+    pub fn with_plans(self) -> Self {
+        Self { plans: true, longest_wait_ns: HALF_THE_WATCHDOG_NS, ..self }
     }
 }
 

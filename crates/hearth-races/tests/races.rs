@@ -136,3 +136,25 @@ fn what_cannot_be_run_is_refused() {
         assert!(error.contains(what), "{error}");
     }
 }
+
+#[test]
+fn plans_may_come_and_go_in_the_middle_of_anything() {
+    for (policy, machine, seeds) in
+        [("fair", "dash-16", 0..24), ("fair", "sgi-4d340", 24..40), ("both", "dash-16", 40..48)]
+    {
+        for seed in seeds {
+            let setting = Setting { hotplug: seed % 4 == 0, ..setting(seed).with_plans() };
+            let outcome = run_one(machine, policy, setting);
+            outcome.unwrap_or_else(|violation| panic!("{policy} on {machine}, seed {seed}: {violation}"));
+        }
+    }
+}
+
+#[test]
+fn plans_may_come_and_go_under_unequal_tasks() {
+    for seed in 0..8 {
+        let setting = Setting { switch_one_in: 512, ..Setting::unequal(16, 12_000 * MS, seed).with_plans() };
+        let outcome = run_one("dash-16", "fair", setting);
+        outcome.unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+    }
+}
