@@ -259,7 +259,7 @@ fn metrics_tell_what_was_moved() {
     assert!(value("hearth_pages_cpu_seconds_total") > value("hearth_pages_moving_seconds_total"));
     assert!(value("hearth_pages_frozen") > 0.0, "what has moved is frozen");
     assert!((0.0..=1.0).contains(&value("hearth_pages_local_ratios")));
-    for planner in ["masks", "pages"] {
+    for planner in ["masks,sets,gangs", "pages"] {
         let of = |name: &str| value(&format!("{name}{{planner=\"{planner}\"}}"));
         let plans = |outcome| {
             value(&format!("hearth_planner_plans_total{{planner=\"{planner}\",outcome=\"{outcome}\"}}"))

@@ -155,7 +155,7 @@ impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
     pub(crate) fn begin(controller: Controller, programs: Programs) -> Result<Self, Error> {
         let (reaches, received) = mpsc::channel();
-        let name = controller.names().collect::<Vec<_>>().join(", ");
+        let name = controller.names().collect::<Vec<_>>().join(",");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
         let told = Arc::new(Mutex::new(Told { status, ..Told::default() }));
         let shared = Arc::clone(&told);
