@@ -60,10 +60,7 @@ fn a_start_has_plans_soon_and_says_how_old_they_are() {
     let Some(output) = output() else { return };
     let text = text(output, "begins");
     assert!(text.contains("status=0"), "{text}");
-    assert!(
-        text.contains("Planners masks,sets,gangs: last step ") && text.contains(" ago, took "),
-        "{text}"
-    );
+    assert!(text.contains("Planners masks,sets,gangs: last step ") && text.contains(" ago, took "), "{text}");
     assert!(text.contains("holds: the machine is undivided"), "{text}");
 }
 
