@@ -1,6 +1,7 @@
 //! An experiment: a paper's workloads and policies, and the claims that they check, as TOML.
 
 use crate::parallel::Setting;
+use crate::policies::Policies;
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,7 +56,8 @@ pub struct Claim {
     pub text: String,
     /// Its figures.
     pub rows: Vec<Row>,
-    /// Settings by those that lack what the claim is about: with these in their places it must not hold.
+    /// Settings or policies by those that lack what the claim is about: with these in their places it must
+    /// not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
 }
@@ -145,6 +147,10 @@ pub enum Measure {
     ParallelTimeLead { program: String, setting: String, over: String, others: Vec<String> },
     /// Change of the number of misses in a parallel section against another setting.
     ParallelMisses { program: String, setting: String, over: String },
+    /// Change of the time that each application is in its parallel section: the mean of the applications.
+    ParallelSections { workload: String, policy: String },
+    /// The same, less another policy's, in points.
+    ParallelSectionsMinus { workload: String, policy: String, minus: String },
 }
 
 /// To what a task is switched.
@@ -224,11 +230,15 @@ impl Experiment {
         }
         let names: Vec<&str> = self.settings.iter().map(|setting| setting.name.as_str()).collect();
         for (at, claim) in self.claims.iter().enumerate() {
-            let of_rows = claim.rows.iter().flat_map(|row| row.measure.settings());
-            let of_mutant = claim.mutant.iter().flat_map(|(from, to)| [from.as_str(), to.as_str()]);
-            if let Some(wrong) = of_rows.chain(of_mutant).find(|name| !names.contains(name)) {
+            let of_rows: Vec<&str> = claim.rows.iter().flat_map(|row| row.measure.settings()).collect();
+            if let Some(wrong) = of_rows.iter().find(|name| !names.contains(name)) {
                 let what = format!("no setting is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
+            }
+            for (from, to) in &claim.mutant {
+                claim
+                    .check_mutant(from, to, &names)
+                    .map_err(|(what, mend)| Fault::new(format!("claim[{at}].mutant"), what, mend))?;
             }
         }
         Ok(())
@@ -240,7 +250,7 @@ impl Experiment {
         let mut mutated = self.clone();
         mutated.claims.retain(|claim| !claim.mutant.is_empty());
         for claim in &mut mutated.claims {
-            for name in claim.rows.iter_mut().flat_map(|row| row.measure.settings_mut()) {
+            for name in claim.rows.iter_mut().flat_map(|row| row.measure.names_mut()) {
                 if let Some(other) = claim.mutant.get(name) {
                     name.clone_from(other);
                 }
@@ -272,12 +282,42 @@ impl Measure {
         }
     }
 
-    fn settings_mut(&mut self) -> Vec<&mut String> {
+    /// The policies that it names beside the baseline.
+    fn policies(&self) -> Vec<&str> {
+        match self {
+            Measure::ParallelSections { policy, .. } => vec![policy],
+            Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The settings and policies that a mutant can put others in the place of.
+    fn names_mut(&mut self) -> Vec<&mut String> {
         match self {
             Measure::ParallelTime { setting, over, .. }
             | Measure::ParallelTimeLead { setting, over, .. }
             | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
+            Measure::ParallelSections { policy, .. } => vec![policy],
+            Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
             _ => Vec::new(),
+        }
+    }
+}
+
+impl Claim {
+    /// A mutant puts something that exists in the place of something that the claim names; if not, what is
+    /// wrong and how to mend it.
+    fn check_mutant(&self, from: &str, to: &str, settings: &[&str]) -> Result<(), (String, String)> {
+        let measures = || self.rows.iter().map(|row| &row.measure);
+        if measures().any(|measure| measure.policies().contains(&from)) {
+            let is_there = Policies::load(to).is_ok();
+            let wrong =
+                || (format!("no policy is called {to:?}"), "name one of `hearth list policies`".into());
+            return if is_there { Ok(()) } else { Err(wrong()) };
+        }
+        match [from, to].into_iter().find(|name| !settings.contains(name)) {
+            Some(wrong) => Err((format!("no setting is called {wrong:?}"), located::one_of(wrong, settings))),
+            None => Ok(()),
         }
     }
 }

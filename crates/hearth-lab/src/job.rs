@@ -4,9 +4,9 @@ use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
-use hearth_policy::Controller;
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
+use hearth_workloads::cool::Sharing;
 use hearth_workloads::{Built, WorkloadError};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -49,9 +49,17 @@ impl Workload {
         }
     }
 
-    fn build(&self, simulation: &Simulation, scale: f64, seed: u64) -> Result<Vec<Built>, JobError> {
+    fn build(
+        &self,
+        simulation: &Simulation,
+        scale: f64,
+        seed: u64,
+        sharing: Sharing,
+    ) -> Result<Vec<Built>, JobError> {
         match self {
-            Workload::Mix(mix) => Ok(hearth_workloads::build_mix(mix, &simulation.memory(), scale, seed)?),
+            Workload::Mix(mix) => {
+                Ok(hearth_workloads::build_mix(mix, &simulation.memory(), scale, seed, sharing)?)
+            }
             Workload::Set { program, setting } => {
                 let invocation = setting.invocation().unwrap_or_default();
                 let memory = simulation.memory();
@@ -166,11 +174,11 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     if let Some(pages) = &job.policies.pages {
         simulation.migrate_pages(&job.machine, pages).map_err(wrap)?;
     }
-    if let Some(controller) = job.policies.planner.and_then(Controller::named) {
+    if let Some(controller) = job.policies.controller() {
         simulation.plan_with(controller).map_err(wrap)?;
     }
     let mut checks = Vec::new();
-    for built in job.workload.build(&simulation, job.scale, job.seed)? {
+    for built in job.workload.build(&simulation, job.scale, job.seed, job.policies.sharing())? {
         checks.push((built.application.name.clone(), built.check));
         simulation.add(built.application);
     }

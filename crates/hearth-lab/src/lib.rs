@@ -19,4 +19,4 @@ pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
 pub use parallel::Setting;
-pub use policies::{Names, Policies};
+pub use policies::{Names, PLANNERS, Policies};

@@ -139,7 +139,9 @@ impl Measure {
             | Measure::MemoryTimeShare { .. } => trace_study::measures::value(self, recorded)?,
             Measure::ParallelTime { .. }
             | Measure::ParallelTimeLead { .. }
-            | Measure::ParallelMisses { .. } => parallel::value(self, recorded)?,
+            | Measure::ParallelMisses { .. }
+            | Measure::ParallelSections { .. }
+            | Measure::ParallelSectionsMinus { .. } => parallel::value(self, recorded)?,
             Measure::MoveLaw { points } => {
                 runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
             }
@@ -209,6 +211,12 @@ impl Measure {
             }
             Measure::ParallelMisses { program, setting, over } => {
                 format!("{program}, misses, {setting} over {over}")
+            }
+            Measure::ParallelSections { workload, policy } => {
+                format!("{workload}, parallel sections, {policy}")
+            }
+            Measure::ParallelSectionsMinus { workload, policy, minus } => {
+                format!("{workload}, parallel sections, {policy} - {minus}")
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::experiment::Measure;
 use crate::job::Run;
 use hearth_machine::list::parse_list;
 use hearth_machine::units::Nanoseconds;
-use hearth_sim::measure::Parallel;
+use hearth_sim::measure::{ApplicationResult, Parallel};
 use hearth_workloads::cool::Invocation;
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl Setting {
     pub(crate) fn invocation(&self) -> Option<Invocation> {
         let cpus = self.cpus()?.into_iter().map(|cpu| 1 << cpu).sum();
         let Self { processes, attached, distributed, told, .. } = *self;
-        (processes > 0).then_some(Invocation { processes, cpus, attached, distributed, told })
+        (processes > 0).then_some(Invocation { processes, cpus, attached, distributed, told, asks: None })
     }
 
     /// CPU time of a parallel section: what it took, on each of the CPUs that the program has, busy or not.
@@ -82,6 +82,21 @@ pub(crate) fn value(measure: &Measure, runs: &[&Run]) -> Option<f64> {
             let changes = changes?;
             Some(changes[0] - changes[1..].iter().copied().fold(f64::MIN, f64::max))
         }
+        Measure::ParallelSections { .. } => sections_change(runs[0], runs[1]),
+        Measure::ParallelSectionsMinus { .. } => {
+            Some(sections_change(runs[0], runs[2])? - sections_change(runs[1], runs[2])?)
+        }
         _ => None,
     }
+}
+
+/// How much longer each application is in its parallel section than in another run, in percent: the mean of
+/// the applications (section 5.3.3, figure 13).
+pub(crate) fn sections_change(run: &Run, over: &Run) -> Option<f64> {
+    let pairs = run.result.applications.iter().zip(&over.result.applications);
+    let ratio = |(is, was): (&ApplicationResult, &ApplicationResult)| {
+        Some(is.parallel?.ns as f64 / was.parallel?.ns as f64)
+    };
+    let ratios: Vec<f64> = pairs.map(ratio).collect::<Option<_>>()?;
+    (!ratios.is_empty()).then(|| 100.0 * (ratios.iter().sum::<f64>() / ratios.len() as f64 - 1.0))
 }

@@ -1,7 +1,22 @@
 //! A scheduling policy with what works beside it, as it is written and named: `both+dash`, `fair+masks`.
 
 use hearth_policy::pages::PagePolicy;
-use hearth_policy::{Policy, PolicyError, planners};
+use hearth_policy::{Controller, Policy, PolicyError, planners};
+use hearth_workloads::cool::Sharing;
+
+/// Process control: processor sets, and programs that are told the size of theirs. A name like a planner's.
+const PROCESS_CONTROL: &str = "control";
+
+/// What can plan in the simulated machine, by name: [`planners::NAMES`] and process control.
+pub const PLANNERS: [&str; planners::NAMES.len() + 1] = {
+    let mut names = [PROCESS_CONTROL; planners::NAMES.len() + 1];
+    let mut at = 0;
+    while at < planners::NAMES.len() {
+        names[at] = planners::NAMES[at];
+        at += 1;
+    }
+    names
+};
 
 /// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +25,7 @@ pub struct Policies {
     pub policy: Policy,
     /// When pages move; nothing if they stay where they were touched first.
     pub pages: Option<PagePolicy>,
-    /// The planner's name, of [`planners::NAMES`]; nothing if tasks are scheduled without a plan.
+    /// The planner's name, of [`PLANNERS`]; nothing if tasks are scheduled without a plan.
     pub planner: Option<&'static str>,
 }
 
@@ -28,7 +43,7 @@ pub struct Names<'a> {
 impl<'a> From<&'a str> for Names<'a> {
     fn from(name: &'a str) -> Self {
         let is_last = |planner: &&str| name.rsplit_once('+').is_some_and(|(_, last)| last == *planner);
-        let planner = planners::NAMES.into_iter().find(is_last);
+        let planner = PLANNERS.into_iter().find(is_last);
         let rest = planner.map_or(name, |planner| &name[..name.len() - planner.len() - 1]);
         match rest.split_once('+') {
             Some((policy, pages)) => Self { policy, pages: Some(pages), planner },
@@ -51,6 +66,22 @@ impl Policies {
     pub fn load(name: &str) -> Result<Self, PolicyError> {
         let Names { policy, pages, planner } = Names::from(name);
         Ok(Self { policy: Policy::load(policy)?, pages: pages.map(PagePolicy::load).transpose()?, planner })
+    }
+
+    /// Who plans; nothing if nobody does.
+    pub fn controller(&self) -> Option<Controller> {
+        let planner = self.planner?;
+        Controller::named(if planner == PROCESS_CONTROL { planners::SETS } else { planner })
+    }
+
+    /// What parallel programs ask for under them.
+    pub fn sharing(&self) -> Sharing {
+        match self.planner {
+            Some(planners::GANGS) => Sharing::Gangs,
+            Some(planners::SETS) => Sharing::Sets,
+            Some(PROCESS_CONTROL) => Sharing::ProcessControl,
+            _ => Sharing::OneByOne,
+        }
     }
 
     /// Their names, joined.
@@ -81,16 +112,26 @@ mod tests {
             ("both+dash", true, false),
             ("fair+masks", false, true),
             ("both+dash+masks", true, true),
+            ("fair+control", false, true),
         ] {
             let policies = Policies::load(name).unwrap();
             assert_eq!(policies.name(), name);
             assert_eq!((policies.pages.is_some(), policies.planner.is_some()), (moves, plans));
             let description = policies.description();
             assert_eq!(
-                (description.contains(" Pages: "), description.contains(" Planner: masks")),
+                (description.contains(" Pages: "), description.contains(" Planner: ")),
                 (moves, plans)
             );
         }
+        assert_eq!(
+            Policies::load("fair+control").unwrap().controller().unwrap().names().next(),
+            Some("sets")
+        );
+        assert!(
+            PLANNERS.iter().all(|planner| {
+                Policies::load(&format!("fair+{planner}")).unwrap().controller().is_some()
+            })
+        );
         assert!(Policies::load("both+no-such").is_err() && Policies::load("no-such+dash").is_err());
     }
 }

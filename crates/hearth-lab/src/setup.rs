@@ -167,10 +167,12 @@ impl Measure {
             }
             Measure::SwitchesLeft { workload, policy, .. }
             | Measure::ResponseTime { workload, policy }
-            | Measure::ResponseSpread { workload, policy } => {
+            | Measure::ResponseSpread { workload, policy }
+            | Measure::ParallelSections { workload, policy } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, base)]
             }
-            Measure::ResponseMinus { workload, policy, minus } => {
+            Measure::ResponseMinus { workload, policy, minus }
+            | Measure::ParallelSectionsMinus { workload, policy, minus } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, minus), Setup::new(workload, base)]
             }
             Measure::LocalRise { workload, policy, over }

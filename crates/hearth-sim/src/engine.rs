@@ -51,8 +51,8 @@ pub struct Simulation {
     time_limit_ps: u64,
     disks: Disks,
     alive: usize,
-    /// Applications that start later, with their number.
-    coming: Vec<(usize, Application)>,
+    /// Applications that start later, with their number; nothing in the place of one that has.
+    coming: Vec<Option<(usize, Application)>>,
     audit: Option<Audit>,
     stop: Option<&'static AtomicBool>,
 }
@@ -127,13 +127,20 @@ impl Simulation {
         let index = self.kernel.account.application(&application.name, start_ns * 1000);
         if start_ns > 0 {
             self.post(start_ns * 1000, Event::Start(self.coming.len()));
-            self.coming.push((index, application));
+            self.coming.push(Some((index, application)));
             return;
         }
+        self.begin(0, index, application);
+    }
+
+    /// A program begins: the CPU `by` makes its first tasks. They are not awake yet.
+    fn begin(&mut self, by: usize, index: usize, application: Application) -> Vec<TaskId> {
         let mask = self.kernel.mask_of(&application);
-        for (name, body) in application.tasks {
-            self.create(0, index, mask, &name, body);
+        if let Some(asked) = application.asked {
+            self.kernel.ask(index, asked);
         }
+        let tasks = application.tasks.into_iter();
+        tasks.map(|(name, body)| self.create(by, index, mask, &name, body)).collect()
     }
 
     fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {
@@ -162,10 +169,14 @@ impl Simulation {
             self.post(flush_ps, Event::Flush);
         }
         (0..self.kernel.tasks.len()).for_each(|task| self.kernel.wake(task, 0, End::SystemCall));
-        while self.alive > 0 || self.coming.iter().any(|(_, application)| !application.tasks.is_empty()) {
+        while self.alive > 0 || self.is_some_to_come() {
             self.step(watchdog_ps)?;
         }
         Ok(self.kernel.finish())
+    }
+
+    fn is_some_to_come(&self) -> bool {
+        self.coming.iter().flatten().any(|(_, application)| !application.tasks.is_empty())
     }
 
     /// The CPU furthest behind, its time, and the time of the next one.
@@ -309,12 +320,9 @@ impl Simulation {
             Event::Start(coming) => {
                 let cpu = self.kernel.online_or_other(self.disks.cpu);
                 self.kernel.interrupt(cpu, at_ps);
-                let (index, application) = &mut self.coming[coming];
-                let (index, tasks) = (*index, std::mem::take(&mut application.tasks));
-                let mask = self.kernel.mask_of(&self.coming[coming].1);
-                for (name, body) in tasks {
-                    let task = self.create(cpu, index, mask, &name, body);
-                    self.kernel.wake(task, cpu, End::SystemCall);
+                if let Some((index, application)) = self.coming[coming].take() {
+                    let tasks = self.begin(cpu, index, application);
+                    tasks.into_iter().for_each(|task| self.kernel.wake(task, cpu, End::SystemCall));
                 }
             }
             Event::Sample => {

@@ -5,10 +5,13 @@
 //! same task goes on. An *effective time slice* is the time that a task runs on a CPU without another
 //! task running there in between.
 
+mod planned;
+
+pub use planned::{Place, Places, Planned};
+
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog};
-use hearth_native::{CpuStats, Outcome};
-use hearth_policy::{Plan, WrongPlan};
+use hearth_native::CpuStats;
 use serde::Serialize;
 
 /// Intervals shorter than this are left out of distributions, as the paper does.
@@ -273,47 +276,6 @@ pub struct TaskInfo {
     pub name: String,
     /// Index of its application.
     pub application: usize,
-}
-
-/// What a planner did in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Planned {
-    /// Its name.
-    pub planner: String,
-    /// Steps that led to a plan.
-    pub steps: u64,
-    /// Plans that were taken up: that were published, and others than the one in force before.
-    pub taken_up: u64,
-    /// Steps after which the plan before went on, because tasks still waited as the one before that had it.
-    pub postponed: u64,
-    /// The parts of the plan that was taken up last; none if the machine is undivided.
-    pub parts: Vec<Vec<usize>>,
-    /// Tasks and groups of which that plan says something.
-    pub targets: usize,
-    /// Steps that led to no plan.
-    pub failures: u64,
-    /// Why the first of these did not.
-    pub failure: Option<String>,
-}
-
-impl Planned {
-    pub(crate) fn count(&mut self, plan: &Plan, outcome: Outcome) {
-        self.steps += 1;
-        match outcome {
-            Outcome::Published => {
-                self.taken_up += 1;
-                self.parts.clone_from(&plan.parts);
-                self.targets = plan.tasks.len() + plan.groups.len();
-            }
-            Outcome::Postponed => self.postponed += 1,
-            Outcome::Renewed => {}
-        }
-    }
-
-    pub(crate) fn fail(&mut self, error: &WrongPlan) {
-        self.failures += 1;
-        self.failure.get_or_insert_with(|| error.to_string());
-    }
 }
 
 /// Everything that a run measured.

@@ -7,6 +7,7 @@
 use crate::memory::{Code, Memory};
 use corosensei::Yielder;
 use hearth_hardware::{Access, Address, Missed, Mode, Port};
+pub use hearth_policy::snapshot::Asks;
 use serde::Serialize;
 use std::rc::Rc;
 
@@ -342,12 +343,24 @@ pub struct Application {
     pub cpus: u64,
     /// The tasks that run from its start, each with a name; they may fork more.
     pub tasks: Vec<(String, Body)>,
+    /// Nothing if its tasks are scheduled one by one.
+    pub asked: Option<Asked>,
+}
+
+/// What a parallel program asks of the kernel.
+pub struct Asked {
+    /// How it is to be scheduled.
+    pub asks: Asks,
+    /// The most CPUs that it can use at once.
+    pub cpus: usize,
+    /// Is called with the number of CPUs that it has, whenever that changes; nothing if it is not told.
+    pub told: Option<Box<dyn Fn(usize)>>,
 }
 
 impl Application {
     /// An application without tasks yet, which starts with the machine.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), start_ns: 0, cpus: u64::MAX, tasks: Vec::new() }
+        Self { name: name.into(), start_ns: 0, cpus: u64::MAX, tasks: Vec::new(), asked: None }
     }
 
     /// Adds a task.

@@ -15,6 +15,7 @@ use hearth_sim::measure::Tally;
 use hearth_sim::program::End;
 use hearth_sim::{Flush, Options, RunResult, Simulation};
 use hearth_workloads::build_mix;
+use hearth_workloads::cool::Sharing;
 
 /// A program and the mix in which its effective time slices are measured.
 const PROGRAMS: [(&str, &str); 5] = [
@@ -46,7 +47,7 @@ fn run(mix: &str, scale: f64, seed: u64, flush: Flush) -> anyhow::Result<RunResu
     let options = Options { seed, flush, ..Options::default() };
     let mut simulation = Simulation::new(&machine, &Policy::load("standard")?, &options)?;
     let mut checks = Vec::new();
-    for built in build_mix(mix, &simulation.memory(), scale, seed)? {
+    for built in build_mix(mix, &simulation.memory(), scale, seed, Sharing::OneByOne)? {
         simulation.add(built.application);
         checks.push(built.check);
     }

@@ -11,7 +11,7 @@
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, Simulation};
-use hearth_workloads::cool::Invocation;
+use hearth_workloads::cool::{Invocation, Sharing};
 use hearth_workloads::{build_invoked, build_mix};
 use std::time::Instant;
 
@@ -58,7 +58,7 @@ fn run(program: &str, paper: [Option<f64>; 2], scale: f64, seed: u64) -> anyhow:
     let mut checks = Vec::new();
     let built = match program.ends_with("-cool") {
         true => vec![build_invoked(program, &simulation.memory(), scale, seed, &alone())?],
-        false => build_mix(program, &simulation.memory(), scale, seed)?,
+        false => build_mix(program, &simulation.memory(), scale, seed, Sharing::OneByOne)?,
     };
     for built in built {
         simulation.add(built.application);

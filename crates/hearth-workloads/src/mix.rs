@@ -1,7 +1,9 @@
 //! Workload mixes: the names of programs, joined by `+`, or a staggered workload.
 
-use crate::staggered::Staggered;
-use crate::{Built, WorkloadError, build, builder};
+use crate::cool::{Invocation, Sharing};
+use crate::staggered::{Staggered, StaggeredJob};
+use crate::{Built, WorkloadError, build_with, builder};
+use hearth_machine::units::Nanoseconds;
 use hearth_sim::memory::Memory;
 
 /// One program of a mix.
@@ -15,6 +17,10 @@ pub struct Part {
     pub start_ns: u64,
     /// The CPUs on which its processes run, as bits.
     pub cpus: u64,
+    /// Of a task-parallel program: how many processes it starts.
+    pub processes: usize,
+    /// Whether it distributes its data where each of its processes stays on one CPU.
+    pub distributes: bool,
 }
 
 /// The programs of a mix such as `"oltp+matrix+matrix"`, which start together, or of a staggered workload,
@@ -23,25 +29,33 @@ pub struct Part {
 /// # Errors
 /// [`WorkloadError::UnknownProgram`] for a name that is no program's; a file that is wrong.
 pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
-    let staggered = Staggered::find(text)?;
-    let jobs: Vec<(&str, u64, u64)> = match &staggered {
-        Some(Staggered { jobs, .. }) => jobs
-            .iter()
-            .map(|job| (job.program.as_str(), job.start.0, job.mask().unwrap_or(u64::MAX)))
-            .collect(),
-        None => text.split('+').map(|program| (program.trim(), 0, u64::MAX)).collect(),
+    let jobs = match Staggered::find(text)? {
+        Some(Staggered { jobs, .. }) => jobs,
+        None => text.split('+').map(|program| at_once(program.trim())).collect(),
     };
-    let programs: Vec<&str> = jobs.iter().map(|job| job.0).collect();
-    let part = |(index, &(program, start_ns, cpus)): (usize, &(&str, u64, u64))| {
-        builder(program)?;
-        let same = |programs: &[&str]| programs.iter().filter(|other| **other == program).count();
-        let name = match same(&programs) {
-            1 => program.to_owned(),
-            _ => format!("{program}#{}", same(&programs[..=index])),
+    let part = |(index, job): (usize, &StaggeredJob)| {
+        builder(&job.program)?;
+        let same = |jobs: &[StaggeredJob]| jobs.iter().filter(|other| other.program == job.program).count();
+        let name = match same(&jobs) {
+            1 => job.program.clone(),
+            _ => format!("{}#{}", job.program, same(&jobs[..=index])),
         };
-        Ok(Part { program: program.to_owned(), name, start_ns, cpus })
+        Ok(Part {
+            program: job.program.clone(),
+            name,
+            start_ns: job.start.0,
+            cpus: job.mask().unwrap_or(u64::MAX),
+            processes: job.processes.unwrap_or(Invocation::default().processes),
+            distributes: job.distributes,
+        })
     };
     jobs.iter().enumerate().map(part).collect()
+}
+
+/// A program that starts with the machine.
+fn at_once(program: &str) -> StaggeredJob {
+    let start = Nanoseconds(0);
+    StaggeredJob { program: program.to_owned(), start, cpus: None, processes: None, distributes: false }
 }
 
 /// Refuses parts that could run on no CPU of a machine, which has so many.
@@ -56,15 +70,23 @@ pub fn check_cpus(parts: &[Part], machine_cpus: usize) -> Result<(), WorkloadErr
     }
 }
 
-/// Sets all programs of a mix up. Copies of one program have different random numbers.
+/// Sets all programs of a mix up. Copies of one program have different random numbers; parallel ones share
+/// the machine in this way.
 ///
 /// # Errors
-/// [`WorkloadError`], as [`mix`] and [`build`].
-pub fn build_mix(text: &str, memory: &Memory, scale: f64, seed: u64) -> Result<Vec<Built>, WorkloadError> {
+/// [`WorkloadError`], as [`mix`] and [`build`](crate::build).
+pub fn build_mix(
+    text: &str,
+    memory: &Memory,
+    scale: f64,
+    seed: u64,
+    sharing: Sharing,
+) -> Result<Vec<Built>, WorkloadError> {
     let parts = mix(text)?;
     let build_part = |(index, part): (usize, &Part)| {
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
-        let mut built = build(&part.program, memory, scale, seed)?;
+        let invocation = Invocation::among_others(part.processes, part.distributes, sharing);
+        let mut built = build_with(&part.program, memory, scale, seed, &invocation)?;
         built.application.name.clone_from(&part.name);
         built.application.start_ns = (part.start_ns as f64 * scale) as u64;
         built.application.cpus = part.cpus;

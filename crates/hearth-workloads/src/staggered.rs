@@ -1,6 +1,6 @@
 //! Workloads whose programs start one after another, as TOML: `workloads/*.toml`.
 
-use crate::{WorkloadError, names};
+use crate::{Builder, WorkloadError, builder, names};
 use hearth_machine::list;
 use hearth_machine::located::{self, Fault};
 use hearth_machine::units::Nanoseconds;
@@ -28,6 +28,11 @@ pub struct StaggeredJob {
     pub start: Nanoseconds,
     /// The CPUs on which alone its processes run, as the kernel writes them: `0-3,8`. All, if left out.
     pub cpus: Option<String>,
+    /// Of a task-parallel program: how many processes it starts, 1 to 64; 16, if left out.
+    pub processes: Option<usize>,
+    /// Whether it distributes its data where each of its processes stays on one CPU.
+    #[serde(default)]
+    pub distributes: bool,
 }
 
 impl StaggeredJob {
@@ -39,13 +44,22 @@ impl StaggeredJob {
     }
 }
 
+/// So many processes a task-parallel program can start.
+const PROCESSES: std::ops::RangeInclusive<usize> = 1..=64;
+
 macro_rules! preset {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../workloads/", $name, ".toml")))
     };
 }
 
-const PRESETS: &[(&str, &str)] = &[preset!("engineering"), preset!("io"), preset!("containers")];
+const PRESETS: &[(&str, &str)] = &[
+    preset!("engineering"),
+    preset!("io"),
+    preset!("containers"),
+    preset!("parallel-static"),
+    preset!("parallel-dynamic"),
+];
 
 impl Staggered {
     /// The workloads that come with Hearth: name and TOML text, as in `workloads/`.
@@ -76,13 +90,23 @@ impl Staggered {
                 let mend = "write numbers and ranges, such as \"0-3,8\"";
                 return Err(Fault::new(format!("jobs[{index}].cpus"), what, mend));
             }
-            if !known.contains(&program) {
+            let Ok(builder) = builder(program) else {
                 let what = format!("no program is called {program:?}");
                 return Err(Fault::new(
                     format!("jobs[{index}].program"),
                     what,
                     located::one_of(program, &known),
                 ));
+            };
+            let is_parallel = matches!(builder, Builder::Tasks(_));
+            if !is_parallel && (job.processes.is_some() || job.distributes) {
+                let what = format!("{program} starts as many processes as it does, with data of its own");
+                let mend = "leave `processes` and `distributes` out, or name a program with -cool in it";
+                return Err(Fault::new(format!("jobs[{index}]"), what, mend));
+            }
+            if job.processes.is_some_and(|processes| !PROCESSES.contains(&processes)) {
+                let what = format!("{program} cannot start so many processes");
+                return Err(Fault::new(format!("jobs[{index}].processes"), what, "name 1 to 64"));
             }
         }
         Ok(())
@@ -111,8 +135,12 @@ mod tests {
     fn workloads_that_come_along_have_jobs_of_programs_that_exist() {
         for (name, _) in PRESETS {
             let workload = Staggered::find(name).unwrap().unwrap();
-            let is_of_the_paper = *name != "containers";
-            assert_eq!((workload.name.as_str(), workload.jobs.len() == 25), (*name, is_of_the_paper));
+            let jobs = match *name {
+                "engineering" | "io" => 25,
+                "containers" => workload.jobs.len(),
+                _ => 6,
+            };
+            assert_eq!((workload.name.as_str(), workload.jobs.len()), (*name, jobs));
             assert!(workload.jobs.is_sorted_by_key(|job| job.start));
         }
     }
@@ -137,6 +165,15 @@ mod tests {
         let tables = "[[jobs]]\nprogram = \"doom\"\nstart = \"0 s\"\n";
         let wrong = error(&format!("{head}{tables}"));
         assert!(wrong.starts_with("w.toml:4: jobs[0].program: ") && wrong.contains("cholesky"), "{wrong}");
+        for (keys, wanted) in [
+            ("program = \"ocean\", processes = 4", "w.toml:3: jobs[0]: ocean starts as many"),
+            ("program = \"ocean\", distributes = true", "w.toml:3: jobs[0]: ocean starts as many"),
+            ("program = \"ocean-cool\", processes = 0", "w.toml:3: jobs[0].processes: "),
+            ("program = \"ocean-cool\", processes = 65", "w.toml:3: jobs[0].processes: "),
+        ] {
+            let wrong = error(&format!("{head}jobs = [{{ {keys}, start = \"0 s\" }}]"));
+            assert!(wrong.starts_with(wanted), "{wrong}");
+        }
         assert!(Staggered::find("no-such.toml").is_err());
         assert_eq!(Staggered::find("matrix").unwrap(), None);
     }

@@ -5,6 +5,7 @@
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, RunResult, Simulation};
+use hearth_workloads::cool::Sharing;
 use hearth_workloads::{Description, WorkloadError, build, build_mix, list};
 
 /// Short, but long enough for every kind of work that each program does.
@@ -24,7 +25,7 @@ fn simulation(policy: &str, seed: u64) -> Simulation {
 fn run(mix: &str, policy: &str, seed: u64) -> RunResult {
     let mut simulation = simulation(policy, seed);
     let mut checks = Vec::new();
-    for built in build_mix(mix, &simulation.memory(), SCALE, seed).unwrap() {
+    for built in build_mix(mix, &simulation.memory(), SCALE, seed, Sharing::OneByOne).unwrap() {
         simulation.add(built.application);
         checks.push(built.check);
     }

@@ -3,12 +3,12 @@
 use crate::failure::Failure;
 use anyhow::anyhow;
 #[cfg(feature = "lab")]
-use hearth_lab::{Experiment, ExperimentError, Policies};
+use hearth_lab::{Experiment, ExperimentError, PLANNERS, Policies};
 use hearth_machine::located;
 #[cfg(feature = "lab")]
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::pages::{PagePolicy, page_presets};
-use hearth_policy::{Policy, PolicyError, planners};
+use hearth_policy::{Policy, PolicyError};
 #[cfg(feature = "lab")]
 use hearth_workloads::WorkloadError;
 use std::path::Path;
@@ -101,12 +101,12 @@ fn beside(name: &str) -> Result<PagePolicy, Failure> {
     if is_path(name) || known(Kind::PagePolicies).contains(&name) {
         return live_page_policy(name);
     }
-    Err(Failure::Input(match located::nearest(name, &planners::NAMES) {
+    Err(Failure::Input(match located::nearest(name, &PLANNERS) {
         Some(planner) => anyhow!("there is no planner called {name:?}; did you mean {planner}?"),
         None => anyhow!(
             "there is no page policy or planner called {name:?}; choose from {}, or the planners {}; or name a TOML file",
             live_page_policies().join(", "),
-            planners::NAMES.join(", ")
+            PLANNERS.join(", ")
         ),
     }))
 }
@@ -169,9 +169,9 @@ pub fn check_mix(mix: &str, machine: &Machine) -> Result<(), Failure> {
 /// The word for no planner at all.
 pub const NO_PLANNER: &str = "none";
 
-/// The words for a planner.
-pub fn planner_names() -> clap::builder::PossibleValuesParser {
-    [NO_PLANNER].into_iter().chain(planners::NAMES).collect::<Vec<_>>().into()
+/// The words for one of these planners, or for none.
+pub fn planner_names(planners: &[&'static str]) -> clap::builder::PossibleValuesParser {
+    [NO_PLANNER].iter().chain(planners).copied().collect::<Vec<_>>().into()
 }
 
 fn is_path(name: &str) -> bool {

@@ -60,7 +60,7 @@ impl Default for Gangs {
 
 impl Planner for Gangs {
     fn name(&self) -> &'static str {
-        "gangs"
+        super::GANGS
     }
 
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan) {

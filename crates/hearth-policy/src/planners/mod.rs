@@ -27,14 +27,23 @@ pub trait Planner: Send {
 }
 
 /// The names of the planners of CPUs. [`Pages`] is not among them: it follows a page policy.
-pub const NAMES: [&str; 3] = ["gangs", "masks", "sets"];
+pub const NAMES: [&str; 3] = [GANGS, MASKS, SETS];
+
+/// The name of [`Gangs`].
+pub const GANGS: &str = "gangs";
+
+/// The name of [`Masks`].
+pub const MASKS: &str = "masks";
+
+/// The name of [`Sets`].
+pub const SETS: &str = "sets";
 
 /// The planner of this name.
 pub fn named(name: &str) -> Option<Box<dyn Planner>> {
     match name {
-        "gangs" => Some(Box::new(Gangs::default())),
-        "masks" => Some(Box::new(Masks::default())),
-        "sets" => Some(Box::new(Sets::default())),
+        GANGS => Some(Box::new(Gangs::default())),
+        MASKS => Some(Box::new(Masks::default())),
+        SETS => Some(Box::new(Sets::default())),
         _ => None,
     }
 }

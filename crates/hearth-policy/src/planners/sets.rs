@@ -48,7 +48,7 @@ struct Asked {
 
 impl Planner for Sets {
     fn name(&self) -> &'static str {
-        "sets"
+        super::SETS
     }
 
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan) {

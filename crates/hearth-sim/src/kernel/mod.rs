@@ -21,7 +21,7 @@ pub(crate) use task::{State, Task, pid_of};
 use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::options::Options;
-use crate::program::{Application, Body, End, TaskId};
+use crate::program::{Application, Asked, Body, End, TaskId};
 use hearth_hardware::{Counters, Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
@@ -69,6 +69,9 @@ pub(crate) struct Kernel {
     pages: Option<InMiss>,
     /// Who plans; nothing if tasks are scheduled without a plan.
     planning: Option<Planning>,
+    /// Parallel programs that asked to be scheduled as one, with their applications, in the order in which
+    /// they started.
+    programs: Vec<(usize, Asked)>,
     domain_of: Vec<usize>,
     node_of: Vec<usize>,
 }
@@ -115,6 +118,7 @@ impl Kernel {
             failure: None,
             pages: None,
             planning: None,
+            programs: Vec::new(),
             domain_of: (0..machine.cpus()).map(|cpu| cpu / machine.domain_cpus()).collect(),
             node_of: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
         })

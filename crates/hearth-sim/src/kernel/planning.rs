@@ -1,10 +1,12 @@
 //! The loop's slow half, at simulated times: snapshot, controller, publication. It takes no CPU from anybody.
 
 use super::Kernel;
-use crate::measure::Planned;
-use hearth_native::Board;
-use hearth_policy::snapshot::{CpuSet, State, Task};
-use hearth_policy::{Controller, Snapshot};
+use crate::measure::{Place, Planned};
+use crate::program::Asked;
+use hearth_native::{Board, Outcome};
+use hearth_policy::snapshot::{CpuSet, Program, State, Task};
+use hearth_policy::{Controller, Plan, Snapshot, Target};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Error;
 
 /// Who plans, and for which scheduler.
@@ -43,7 +45,10 @@ impl Kernel {
             Ok(plan) => {
                 let holds_for = Controller::STEP * Controller::STEPS_TO_HOLD;
                 let outcome = board.publish(&plan, at_ns + holds_for.as_nanos() as u64);
-                planned.count(&plan, outcome);
+                if outcome == Outcome::Published {
+                    self.tell_programs(&plan);
+                }
+                planned.count(&plan, outcome, at_ns, self.places(&plan));
             }
             Err(error) => planned.fail(&error),
         }
@@ -58,13 +63,58 @@ impl Kernel {
         Ok(())
     }
 
+    /// A parallel program starts, and asks to be scheduled in some way.
+    pub(crate) fn ask(&mut self, application: usize, asked: Asked) {
+        self.programs.push((application, asked));
+    }
+
+    /// The tasks that a planner knows of, each a process of its own, with their applications.
+    fn planned_tasks(&self) -> impl Iterator<Item = &super::Task> {
+        self.tasks.iter().filter(|task| !task.is_dead && !task.is_higher())
+    }
+
+    fn processes(&self, application: usize) -> BTreeSet<i32> {
+        let own = self.planned_tasks().filter(|task| task.application == application);
+        own.map(|task| task.scx.sched.tgid).collect()
+    }
+
+    /// Tells programs that want to know it how many CPUs they have under a plan.
+    fn tell_programs(&self, plan: &Plan) {
+        for (application, asked) in &self.programs {
+            let Some(tell) = &asked.told else { continue };
+            let part = self.processes(*application).iter().find_map(|pid| plan.tasks.get(pid)?.part);
+            let set = part.and_then(|part| plan.parts.get(part));
+            tell(set.map_or(self.cpus.len(), Vec::len));
+        }
+    }
+
+    /// Where a plan puts programs that asked.
+    fn places(&self, plan: &Plan) -> Vec<Place> {
+        let mut places: BTreeMap<(usize, Option<usize>), BTreeSet<usize>> = BTreeMap::new();
+        for task in self.planned_tasks() {
+            let Some(target) = plan.tasks.get(&task.scx.sched.pid) else { continue };
+            let cpus = places.entry((task.application, target.row)).or_default();
+            match *target {
+                Target { row: Some(_), home: Some(home), .. } => _ = cpus.insert(home),
+                Target { part: Some(part), .. } => cpus.extend(&plan.parts[part]),
+                _ => {}
+            }
+        }
+        let place = |((application, row), cpus): ((usize, Option<usize>), BTreeSet<usize>)| Place {
+            application,
+            row,
+            cpus: cpus.into_iter().collect(),
+        };
+        places.into_iter().map(place).collect()
+    }
+
     /// What the tasks of sched_ext do. The group of a task is its application, counted from 1; each task is a
     /// process of its own.
     fn snapshot(&self, at_ns: u64) -> Snapshot {
         let online = cpus(self.scx.online());
         let place = |cpu| (cpu, self.domain_of[cpu], self.node_of[cpu]);
         let mut snapshot = Snapshot::new(at_ns, online.into_iter().map(place));
-        for task in self.tasks.iter().filter(|task| !task.is_dead && !task.is_higher()) {
+        for task in self.planned_tasks() {
             let sched = &task.scx.sched;
             let mask = snapshot.mask(cpus(sched.allowed()));
             snapshot.add(Task {
@@ -87,6 +137,13 @@ impl Kernel {
                 waited_ns: task.scx.waited_ps() / 1000,
             });
         }
+        let program = |(application, asked): &(usize, Asked)| Program {
+            id: *application as u32 + 1,
+            processes: self.processes(*application),
+            asks: asked.asks,
+            cpus: Some(asked.cpus),
+        };
+        snapshot.programs = self.programs.iter().map(program).collect();
         snapshot
     }
 }

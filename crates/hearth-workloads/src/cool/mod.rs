@@ -27,12 +27,12 @@ pub use process::Process;
 
 use crate::{Built, Check};
 use hearth_sim::memory::Memory;
-use hearth_sim::program::{Application, Cpu};
+use hearth_sim::program::{Application, Asked, Asks, Cpu};
 use std::rc::Rc;
 use team::Team;
 
 /// How a task-parallel program is started.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
     /// Processes that it starts.
     pub processes: usize,
@@ -42,18 +42,57 @@ pub struct Invocation {
     pub attached: bool,
     /// Whether data is distributed explicitly, to where the processes are if they are attached so.
     pub distributed: bool,
-    /// The number of CPUs that the program is told it has; nothing if it is not told.
+    /// The number of CPUs that the program is told it has, until the kernel knows better; nothing if it is
+    /// not told.
     pub told: Option<usize>,
+    /// How it asks to be scheduled; nothing if its processes are scheduled one by one.
+    pub asks: Option<Asks>,
+}
+
+/// How parallel programs share a machine, which is up to them and the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Their processes are scheduled one by one.
+    #[default]
+    OneByOne,
+    /// Each is a gang. Who distributes its data does so as if alone on the machine.
+    Gangs,
+    /// Each has a processor set.
+    Sets,
+    /// Each has a processor set, and is told its size.
+    ProcessControl,
+}
+
+impl Sharing {
+    fn asks(self) -> Option<Asks> {
+        match self {
+            Sharing::OneByOne => None,
+            Sharing::Gangs => Some(Asks::Gang),
+            Sharing::Sets | Sharing::ProcessControl => Some(Asks::Set),
+        }
+    }
 }
 
 impl Default for Invocation {
     /// Sixteen processes that run wherever they are put, as under a scheduler that knows nothing of programs.
     fn default() -> Self {
-        Self { processes: 16, cpus: u64::MAX, attached: false, distributed: false, told: None }
+        Self { processes: 16, cpus: u64::MAX, attached: false, distributed: false, told: None, asks: None }
     }
 }
 
 impl Invocation {
+    /// A program of so many processes among others. `distributes`: whether it distributes its data where each
+    /// process stays on one CPU.
+    pub fn among_others(processes: usize, distributes: bool, sharing: Sharing) -> Self {
+        Self {
+            processes,
+            distributed: distributes && sharing == Sharing::Gangs,
+            told: (sharing == Sharing::ProcessControl).then_some(processes),
+            asks: sharing.asks(),
+            ..Self::default()
+        }
+    }
+
     /// The CPU of a process, if it is attached.
     fn cpu_of(&self, process: usize) -> usize {
         let count = self.cpus.count_ones().max(1) as usize;
@@ -70,6 +109,11 @@ pub fn built(name: &str, memory: &Memory, invocation: &Invocation, master: Maste
     let team = Rc::new(Team::new(memory, name, invocation));
     let mut application = Application::new(name);
     application.cpus = invocation.cpus;
+    application.asked = invocation.asks.map(|asks| {
+        let told = Rc::clone(&team);
+        let told: Box<dyn Fn(usize)> = Box::new(move |cpus| told.allot(cpus));
+        Asked { asks, cpus: invocation.processes, told: invocation.told.map(|_| told) }
+    });
     application.task(&team.name(0), move |cpu| Process::first(&team, cpu, master));
     Built { application, check }
 }

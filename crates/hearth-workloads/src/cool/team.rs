@@ -175,8 +175,7 @@ impl Team {
         blocked.into_iter().flatten().for_each(|process| self.wake(cpu, process));
     }
 
-    /// Tells the program how many CPUs it has, as the kernel does.
-    #[cfg(test)]
+    /// The kernel tells the program how many CPUs it has.
     pub fn allot(&self, cpus: usize) {
         self.words.poke(ALLOTTED, cpus as u64);
     }

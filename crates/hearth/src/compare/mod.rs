@@ -9,7 +9,7 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
-use hearth_lab::{perfetto, report, run_all};
+use hearth_lab::{PLANNERS, perfetto, report, run_all};
 use plan::Plan;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -40,7 +40,8 @@ pub struct Arguments {
     #[arg(default_value = "standard,light,heavy,attached")]
     policies: Vec<String>,
     /// What plans while programs run, under each policy that names no planner itself
-    #[arg(long, value_name = "NAME", default_value = names::NO_PLANNER, value_parser = names::planner_names())]
+    #[arg(long, value_name = "NAME", default_value = names::NO_PLANNER)]
+    #[arg(value_parser = names::planner_names(&PLANNERS))]
     planner: String,
     /// Run each policy with the seeds 1 to N; figures are then medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]

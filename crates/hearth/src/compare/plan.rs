@@ -4,9 +4,8 @@ use super::Arguments;
 use crate::failure::Failure;
 use crate::names;
 use hearth_lab::report::{Comparison, PolicyRuns};
-use hearth_lab::{Job, JobError, Policies, Run, Workload};
+use hearth_lab::{Job, JobError, PLANNERS, Policies, Run, Workload};
 use hearth_machine::Machine;
-use hearth_policy::planners;
 use hearth_sim::Options;
 use hearth_trace::Trace;
 use std::sync::Arc;
@@ -28,7 +27,7 @@ impl Plan {
     /// Reads and checks everything that the arguments name.
     pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let machine = Arc::new(names::machine(&arguments.machine)?);
-        let planner = planners::NAMES.into_iter().find(|name| *name == arguments.planner);
+        let planner = PLANNERS.into_iter().find(|name| *name == arguments.planner);
         let policies = names::policies(&arguments.policies, planner)?;
         let workload = workload(arguments, &machine)?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();

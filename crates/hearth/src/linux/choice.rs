@@ -9,6 +9,7 @@ use hearth_host::cgroup;
 use hearth_host::service::Service;
 use hearth_linux::daemon::Work;
 use hearth_migration::FollowPages;
+use hearth_policy::planners;
 
 /// The page policy if none is named.
 const PAGES: &str = "linux";
@@ -30,7 +31,7 @@ pub struct Choice {
     pages: Option<String>,
     /// What plans while the scheduler runs, one after the other: masks parts the machine as its tasks' CPU
     /// masks do, sets and gangs schedule the programs that asked for it
-    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names())]
+    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names(&planners::NAMES))]
     planner: Vec<String>,
     /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
     /// no sched_ext
