@@ -14,6 +14,8 @@ mod growth;
 mod markdown;
 mod pages;
 mod parallel;
+mod places;
+mod sharing;
 mod slices;
 mod timeline;
 
@@ -40,6 +42,8 @@ pub fn compare_page(comparison: &Comparison) -> String {
         body: html! {
             (figures::tiles(comparison))
             div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
+            (sharing::section(comparison))
+            (places::section(comparison))
             (clusters::section(comparison, None))
             (slices::section(comparison))
             (growth::section(comparison))
@@ -87,6 +91,8 @@ fn workload(comparison: &Comparison, followed: Option<&str>) -> Markup {
             summary { (comparison.workload) ": " (unbroken(&comparison.sentence())) }
             div {
                 div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
+                (sharing::section(comparison))
+                (places::section(comparison))
                 (clusters::section(comparison, followed))
                 (slices::section(comparison))
                 (growth::section(comparison))

@@ -35,6 +35,7 @@ fn invocation() -> impl Strategy<Value = Invocation> {
             attached,
             distributed,
             told,
+            asks: None,
         },
     )
 }
