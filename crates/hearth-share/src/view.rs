@@ -5,6 +5,7 @@ use crate::pages::{Folder, Found, all_folders, own_folder};
 use crate::reason::{Limits, numbers};
 use crate::steady::{Number, Steady};
 use hearth_hints::page::{Page, TOLD_NS, Why};
+use hearth_host::clock::now_ns;
 use hearth_host::task;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -116,5 +117,5 @@ fn why_name(why: Why) -> &'static str {
 
 /// Whether somebody told this page a number, and lately.
 fn is_told(page: &Page) -> bool {
-    page.cpus > 0 && crate::leader::now_ns().saturating_sub(page.told_ns) < TOLD_NS
+    page.cpus > 0 && now_ns().saturating_sub(page.told_ns) < TOLD_NS
 }
