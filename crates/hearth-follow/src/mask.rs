@@ -1,8 +1,8 @@
 //! Following by the CPUs that a program may run on: some runtimes read their mask again and again.
 
+use hearth_host::task::threads_of;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::fs;
 
 /// The mask of a program, which holds for all its threads.
 pub struct Mask {
@@ -39,12 +39,9 @@ impl Mask {
     /// A thread that begins meanwhile has its mask from one that may not have had its own: so twice.
     fn set_all(&self, set: &CpuSet) {
         for _ in 0..2 {
-            let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", self.program)) else { return };
-            for task in tasks.flatten() {
-                let number = task.file_name().to_str().and_then(|name| name.parse().ok());
-                if let Some(thread) = number.and_then(Pid::from_raw) {
-                    let _ = sched_setaffinity(Some(thread), set);
-                }
+            for thread in threads_of(self.program.as_raw_pid()).filter_map(Pid::from_raw) {
+                // It may have ended.
+                let _ = sched_setaffinity(Some(thread), set);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Pages as the waiting process sees them: it reads those of the programs, and makes one where a program
 //! has none.
 
-use hearth_hints::page::{MAGIC, Page, VERSION};
+use hearth_hints::page::Page;
+use hearth_host::task::Thread;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -34,12 +35,12 @@ impl Pages {
 
     /// Makes a page for a process that has none yet. One that it has made itself stays.
     pub fn make(&self, pid: u32) -> io::Result<Made> {
-        let start_time = start_time(pid).ok_or(io::ErrorKind::NotFound)?;
+        let process = Thread::now(pid as i32).ok_or(io::ErrorKind::NotFound)?;
         let path = self.folder.join(pid.to_string());
         let beside = self.folder.join(format!(".exec-{pid}"));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
         let made = file
-            .write_all(&bytes(pid, start_time))
+            .write_all(&Page::begun(pid, process.start))
             .and_then(|()| Ok(renameat_with(CWD, &beside, CWD, &path, RenameFlags::NOREPLACE)?));
         if let Err(error) = made {
             fs::remove_file(&beside)?;
@@ -58,30 +59,12 @@ impl Drop for Made {
     }
 }
 
-/// A page of which only the beginning is known.
-fn bytes(pid: u32, start_time: u64) -> [u8; Page::SIZE] {
-    let mut bytes = [0; Page::SIZE];
-    for (at, word) in [MAGIC, VERSION, pid].into_iter().enumerate() {
-        bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes[16..24].copy_from_slice(&start_time.to_ne_bytes());
-    bytes
-}
-
 fn read(path: &Path) -> Option<Page> {
     let mut bytes = [0; Page::SIZE];
     let file =
         File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     file.read_exact_at(&mut bytes, 0).ok()?;
     Page::read(&bytes)
-}
-
-/// Field 22 of /proc/PID/stat. The program's name before it may hold anything.
-fn start_time(pid: u32) -> Option<u64> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
-    let (_, fields) = text.rsplit_once(')')?;
-    fields.split_whitespace().nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -101,7 +84,7 @@ mod tests {
         let made = pages.make(pid).unwrap();
         let page = pages.of(pid).unwrap();
         assert_eq!((page.pid, page.cpus, page.want), (pid, 0, 0));
-        assert_eq!(Some(page.start_time), start_time(pid));
+        assert_eq!(Some(page.start_time), Thread::now(pid as i32).map(|process| process.start));
         assert!(pages.make(pid).is_err(), "one that is there stays");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         drop(made);
@@ -122,7 +105,7 @@ mod tests {
     fn those_ahead_are_counted_by_what_they_were_told() {
         let (folder, pages) = folder();
         for (pid, cpus) in [(5u32, 2u32), (7, 3), (9, 4)] {
-            let mut page = bytes(pid, 1);
+            let mut page = Page::begun(pid, 1);
             page[24..28].copy_from_slice(&cpus.to_ne_bytes());
             fs::write(folder.path().join(pid.to_string()), page).unwrap();
         }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, line};
+use common::{Shared, assert_untroubled, line, text};
 use hearth_guest::{Kernel, Output};
 
 /// Programs `a` and `b` in cgroups of unequal weights, `a` in one that is nested.
@@ -80,10 +80,6 @@ hearth stop
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
     GUEST.output(SCRIPT, Kernel::Pinned)
-}
-
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
 }
 
 #[test]

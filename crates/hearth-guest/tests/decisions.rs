@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, line, numbers, records};
+use common::{Shared, assert_untroubled, first, line, numbers, records, text};
 use hearth_guest::{Kernel, Output};
 
 const MS: f64 = 1e6;
@@ -191,7 +191,7 @@ fn masks_that_change_under_load_hold_and_starve_no_task() {
 #[test]
 fn statistics_move() {
     let Some(output) = output() else { return };
-    let text = output.section("status").unwrap().lines.join("\n");
+    let text = text(output, "status");
     for counter in ["direct", "domain", "foreign", "idle", "kept", "own", "preempted"] {
         let moved = text.lines().any(|line| {
             let value = line.trim().trim_end_matches(',').strip_prefix(&format!("\"{counter}\": "));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, has_line, records};
+use common::{Shared, has_line, records, text};
 use hearth_guest::{Kernel, Output, Record};
 
 const SCRIPT: &str = "
@@ -70,10 +70,6 @@ const UNTIL_NS: u64 = 9_000_000_000;
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
     GUEST.output(SCRIPT, Kernel::Pinned)
-}
-
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
 }
 
 /// From when to when tasks ran, by the records with this key.

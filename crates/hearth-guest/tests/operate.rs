@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, first, records};
+use common::{Shared, first, numbers_in, records, text};
 use hearth_guest::{Kernel, Output};
 
 const SCRIPT: &str = r#"
@@ -132,21 +132,17 @@ fn output() -> Option<&'static Output> {
     GUEST.output(SCRIPT, Kernel::Pinned)
 }
 
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
-}
-
 fn status(output: &Output, section: &str) -> String {
     first(output, section, "status").text("status").unwrap().to_owned()
 }
 
 /// The scheduling classes of the tasks that are there, in the order in which they were started.
-fn policies(output: &Output, section: &str) -> Vec<u32> {
-    records(output, section, "policy").iter().map(|record| record.get("policy").unwrap()).collect()
+fn policies(output: &Output, section: &str) -> Vec<u64> {
+    numbers_in(output, section, "policy")
 }
 
-const OTHER: u32 = 0;
-const EXT: u32 = 7;
+const OTHER: u64 = 0;
+const EXT: u64 = 7;
 
 #[test]
 fn doctor_finds_a_kernel_that_is_ready_and_what_goes_off() {

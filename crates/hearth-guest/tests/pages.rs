@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, records};
+use common::{Shared, assert_untroubled, number, numbers_in, text};
 use hearth_guest::{Kernel, Output};
 use std::path::Path;
 
@@ -188,19 +188,6 @@ hearth doctor | grep 'page migration'
 hearth stop >/dev/null
 "#;
 
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
-}
-
-fn number(output: &Output, section: &str, key: &str) -> u64 {
-    first(output, section, key).get(key).unwrap()
-}
-
-/// All numbers of a key, in order.
-fn numbers(output: &Output, section: &str, key: &str) -> Vec<u64> {
-    records(output, section, key).iter().map(|record| record.get(key).unwrap()).collect()
-}
-
 /// A number of the JSON in a section.
 fn told(output: &Output, section: &str, key: &str) -> u64 {
     let text = text(output, section);
@@ -287,7 +274,7 @@ fn a_process_that_ends_in_the_middle_of_a_move_leaves_nothing_behind() {
     let text = text(output, "exit");
     let local = number(output, "exit", "local");
     assert!((1..90).contains(&local), "the move was under way: {text}");
-    assert!(numbers(output, "exit", "targets").iter().all(|targets| *targets == 0), "{text}");
+    assert!(numbers_in(output, "exit", "targets").iter().all(|targets| *targets == 0), "{text}");
     assert_eq!(number(output, "exit", "threads"), number(output, "before-exit", "threads"));
     assert_eq!((told(output, "exit", "processes"), told(output, "exit", "frozen_pages")), (0, 0), "{text}");
     assert!(!text.contains("\"other\""), "that it has ended is not an error unheard of: {text}");
@@ -308,7 +295,7 @@ fn with_a_quota_of_zero_nothing_moves_and_that_is_said() {
 fn no_second_has_more_moves_than_the_quota() {
     let Some(output) = output() else { return };
     let moved: Vec<(u64, u64)> =
-        numbers(output, "slow", "at_ms").into_iter().zip(numbers(output, "slow", "changes")).collect();
+        numbers_in(output, "slow", "at_ms").into_iter().zip(numbers_in(output, "slow", "changes")).collect();
     assert!(moved.last().unwrap().1 >= PAGES * 9 / 10, "{moved:?}");
     let quota = 1_000_000 / 4096;
     for (index, (from, before)) in moved.iter().enumerate() {
@@ -339,7 +326,7 @@ fn without_a_daemon_the_kernels_word_is_shown() {
 #[test]
 fn without_sched_ext_pages_follow_beside_the_kernels_own_scheduler() {
     let Some(output) = plain() else { return };
-    assert_eq!(numbers(output, "start", "status"), [4, 2, 0], "{}", text(output, "start"));
+    assert_eq!(numbers_in(output, "start", "status"), [4, 2, 0], "{}", text(output, "start"));
     assert_eq!(number(output, "start", "balancing"), 0);
     let followed = text(output, "follow");
     assert!(number(output, "follow", "local") >= 90, "{followed}");
@@ -377,7 +364,7 @@ fn where_one_node_has_all_memory_there_is_nothing_to_follow() {
     let make = |hearth: &Path| Ok(common::guest(Kernel::Pinned, hearth).node_memory_mib(&[1024, 0]));
     let Some(output) = GUEST.output_of(ONE_NODE, make) else { return };
     let only = text(output, "only");
-    assert_eq!(numbers(output, "only", "status"), [4, 4], "{only}");
+    assert_eq!(numbers_in(output, "only", "status"), [4, 4], "{only}");
     assert!(only.contains("only one memory node has memory"), "{only}");
     let trial = text(output, "trial");
     assert_eq!(number(output, "trial", "status"), 0, "{trial}");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, records};
+use common::{Shared, records, text};
 use hearth_guest::{Kernel, Output};
 
 const SCRIPT: &str = "
@@ -49,10 +49,6 @@ state
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
     GUEST.output(SCRIPT, Kernel::Pinned)
-}
-
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
 }
 
 #[test]

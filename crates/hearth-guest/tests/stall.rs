@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{Shared, first, line, records};
+use common::{Shared, first, line, records, text};
 use hearth_guest::{Kernel, Output};
 
 const SCRIPT: &str = "
@@ -63,7 +63,7 @@ fn the_kernel_ends_a_scheduler_that_lets_a_task_wait_too_long() {
 #[test]
 fn hearth_names_the_task_that_waited_and_the_hog() {
     let Some(output) = output() else { return };
-    let log = output.section("log").unwrap().lines.join("\n");
+    let log = text(output, "log");
     assert!(log.contains("the kernel ended the scheduler: tasks (task "), "{log}");
     assert!(log.contains(", of a real-time class, held that CPU"), "{log}");
 }
@@ -92,7 +92,7 @@ fn it_starts_again_after_it_was_ended() {
 #[test]
 fn a_scheduler_that_forgets_tasks_is_ended_and_no_task_is_lost() {
     let Some(output) = output() else { return };
-    let log = output.section("stalling-log").unwrap().lines.join("\n");
+    let log = text(output, "stalling-log");
     let told = log.contains("did not get to run") || log.contains("without running");
     assert!(log.contains("the kernel ended the scheduler:") && told, "{log}");
     assert!(!log.contains("eal-time"), "nobody else is to blame: {log}");
@@ -102,7 +102,7 @@ fn a_scheduler_that_forgets_tasks_is_ended_and_no_task_is_lost() {
 #[test]
 fn a_start_right_after_the_kernel_ended_a_scheduler_waits_for_the_process_that_held_it() {
     let Some(output) = output() else { return };
-    let said = output.section("next").unwrap().lines.join("\n");
+    let said = text(output, "next");
     assert_eq!(first(output, "stalling", "next").text("next"), Some("0"), "{said}");
     assert!(said.contains("Hearth schedules this machine"), "{said}");
 }

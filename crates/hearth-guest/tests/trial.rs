@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, records};
+use common::{Shared, assert_untroubled, number, numbers_in, text};
 use hearth_guest::{Kernel, Output};
 use serde_json::Value;
 
@@ -95,18 +95,6 @@ fn plain() -> Option<&'static Output> {
     GUEST.output(&format!("{FUNCTIONS}{FUNCTIONS_OF_TRIALS}{PLAIN}"), Kernel::Plain)
 }
 
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
-}
-
-fn number(output: &Output, section: &str, key: &str) -> u64 {
-    first(output, section, key).get(key).unwrap()
-}
-
-fn numbers(output: &Output, section: &str, key: &str) -> Vec<u64> {
-    records(output, section, key).iter().map(|record| record.get(key).unwrap()).collect()
-}
-
 /// The JSON that is before `status=0` in a section.
 fn json(output: &Output, section: &str) -> Value {
     let text = text(output, section);
@@ -141,7 +129,7 @@ fn after_a_trial_nothing_of_it_is_left() {
     let Some(output) = output() else { return };
     let text = text(output, "pages-after");
     // The run that is not counted, then ABBA.
-    assert_eq!(numbers(output, "pages-after", "run").len(), 5, "{text}");
+    assert_eq!(numbers_in(output, "pages-after", "run").len(), 5, "{text}");
     assert_eq!(number(output, "pages-after", "kdamonds"), 0);
     assert!(text.contains("disabled") && text.contains("journal=gone"), "{text}");
 }
@@ -170,7 +158,7 @@ fn without_sched_ext_pages_alone_are_compared_and_numa_balancing_is_off_in_halve
     }
     let moved = shown.split_once("  moved ").unwrap().1.split(' ').next().unwrap();
     assert!(moved.parse::<u64>().unwrap() >= PAGES * 9 / 10, "{shown}");
-    assert_eq!(numbers(output, "text-after", "run"), [0, 1, 0], "{}", text(output, "text-after"));
+    assert_eq!(numbers_in(output, "text-after", "run"), [0, 1, 0], "{}", text(output, "text-after"));
     assert_eq!((number(output, "text-after", "balancing"), number(output, "text-after", "kdamonds")), (1, 0));
     assert_eq!((number(output, "fails", "status"), number(output, "fails", "balancing")), (1, 1));
 }
@@ -190,7 +178,7 @@ fn pages_that_were_better_go_on_if_that_is_wanted() {
     assert!(shown.contains("Hearth is better") && shown.contains("hearth stop ends it"), "{shown}");
     let kept = text(output, "kept");
     assert!(kept.contains("page policy slow") && kept.contains("kernel's own scheduler schedules"), "{kept}");
-    assert_eq!(numbers(output, "kept", "balancing"), [0, 1], "{kept}");
+    assert_eq!(numbers_in(output, "kept", "balancing"), [0, 1], "{kept}");
 }
 
 #[test]

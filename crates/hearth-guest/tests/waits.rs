@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, line, numbers, records};
+use common::{Shared, assert_untroubled, first, line, numbers, records, text};
 use hearth_guest::{Kernel, Output};
 
 const MS: f64 = 1e6;
@@ -116,7 +116,7 @@ fn a_task_whose_cpu_a_real_time_task_takes_goes_on_elsewhere() {
 #[test]
 fn tasks_that_were_late_are_counted() {
     let Some(output) = output() else { return };
-    let text = output.section("status").unwrap().lines.join("\n");
+    let text = text(output, "status");
     let late = text.lines().filter_map(|line| line.trim().strip_prefix("\"late\": "));
     let sum: u64 = late.map(|count| count.trim_end_matches(',').parse::<u64>().unwrap()).sum();
     assert!(sum > 0, "nobody was late:\n{text}");

@@ -62,6 +62,17 @@ impl Page {
     /// Where `milli` is.
     pub const MILLI: u64 = 48;
 
+    /// The bytes of a page of which nothing is known but whose it is: the process of this number that began
+    /// then, in ticks since the machine did.
+    pub fn begun(pid: u32, start_time: u64) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        for (at, word) in [MAGIC, VERSION, pid].into_iter().enumerate() {
+            bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes[16..24].copy_from_slice(&start_time.to_ne_bytes());
+        bytes
+    }
+
     /// The page in these bytes, if it is one.
     pub fn read(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);

@@ -1,6 +1,6 @@
 //! Real-time tasks that hold CPUs. They go before every fair task, whoever schedules those.
 
-use crate::task::{Class, Thread, class_name};
+use crate::task::{self, Class, class_name};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
@@ -40,8 +40,9 @@ impl fmt::Display for Hog {
 
 /// Watches all real-time tasks for `time`.
 pub fn watch(time: Duration) -> Vec<Hog> {
-    let before: HashMap<i32, (u32, u64)> = threads()
-        .filter_map(|(_, tid)| {
+    let before: HashMap<i32, (u32, u64)> = task::processes()
+        .flat_map(task::threads_of)
+        .filter_map(|tid| {
             let class = Class::of(tid).ok()??;
             matches!(class.policy, 1 | 2 | 6).then_some(())?;
             Some((tid, (class.policy, ran_ns(tid)?)))
@@ -68,7 +69,7 @@ fn hog(tid: i32, policy: u32, share: f64) -> Hog {
     let stat = procfs::process::Process::new(tid).and_then(|process| process.stat()).ok();
     Hog {
         tid,
-        name: Thread { tid, start: 0 }.name(),
+        name: task::name_of(tid),
         class: class_name(policy),
         priority: stat.as_ref().and_then(|stat| stat.rt_priority).unwrap_or(0),
         cpu: stat.and_then(|stat| stat.processor),
@@ -82,16 +83,6 @@ fn ran_ns(tid: i32) -> Option<u64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// All threads of the machine: process and thread.
-pub fn threads() -> impl Iterator<Item = (i32, i32)> {
-    let numbers = |folder: String| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-    };
-    numbers("/proc".into())
-        .flat_map(move |pid| numbers(format!("/proc/{pid}/task")).map(move |tid| (pid, tid)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +90,6 @@ mod tests {
     #[test]
     fn a_fair_task_is_no_hog_however_much_it_runs() {
         let own = std::process::id() as i32;
-        assert!(threads().any(|(_, tid)| tid == own));
         assert!(watch(Duration::from_millis(1)).iter().all(|hog| hog.tid != own));
     }
 

@@ -5,6 +5,7 @@
 //! scheduler.
 
 pub mod cgroup;
+pub mod clock;
 pub mod damon;
 mod error;
 pub mod hogs;

@@ -3,7 +3,6 @@
 use crate::Error;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// `SCHED_OTHER`, `SCHED_BATCH` and `SCHED_EXT`: the classes that a task is moved between.
 pub const OTHER: u32 = 0;
@@ -35,12 +34,13 @@ impl Thread {
     pub fn is_there(self) -> bool {
         Self::now(self.tid) == Some(self)
     }
+}
 
-    /// The first 15 bytes of its program's name.
-    pub fn name(self) -> String {
-        let path = Path::new("/proc").join(self.tid.to_string()).join("comm");
-        std::fs::read_to_string(path).map(|name| name.trim_end().to_owned()).unwrap_or_default()
-    }
+/// The first 15 bytes of a thread's name, which the first of a process has from its program; empty if there is
+/// no such thread.
+pub fn name_of(tid: i32) -> String {
+    let path = format!("/proc/{tid}/comm");
+    std::fs::read_to_string(path).map(|name| name.trim_end().to_owned()).unwrap_or_default()
 }
 
 /// A thread's scheduling class and its parameters (`struct sched_attr`, as far as fair classes use it).
@@ -134,6 +134,22 @@ pub fn class_name(policy: u32) -> String {
     }
 }
 
+/// The processes of the machine.
+pub fn processes() -> impl Iterator<Item = i32> {
+    numbers("/proc")
+}
+
+/// The threads of a process; none if it is not there.
+pub fn threads_of(pid: i32) -> impl Iterator<Item = i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+/// The entries of a folder that are numbers.
+fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Which boot of the machine this is.
 pub fn boot_id() -> Result<String, Error> {
     const PATH: &str = "/proc/sys/kernel/random/boot_id";
@@ -148,16 +164,29 @@ mod tests {
     fn a_thread_knows_itself_and_its_class() {
         let own = Thread::now(std::process::id() as i32).unwrap();
         assert!(own.is_there());
+        assert!(!name_of(own.tid).is_empty());
         assert!(!Thread { start: own.start + 1, ..own }.is_there());
         assert_eq!(Class::of(0).unwrap().unwrap().policy, OTHER);
         assert_eq!(Class::of(0).unwrap().unwrap().slice_ns, 0);
     }
 
     #[test]
+    fn threads_are_listed_by_their_processes() {
+        let own = std::process::id() as i32;
+        let thread = rustix::thread::gettid().as_raw_nonzero().get();
+        assert!(processes().any(|pid| pid == own));
+        assert!(thread != own && processes().all(|pid| pid != thread));
+        assert!(threads_of(own).any(|tid| tid == own) && threads_of(own).any(|tid| tid == thread));
+        assert!(threads_of(1).all(|tid| tid != own));
+    }
+
+    #[test]
     fn a_thread_that_is_gone_has_no_class() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
+        assert_eq!(threads_of(child.id() as i32).count(), 0);
         assert_eq!(Class::of(child.id() as i32).unwrap(), None);
         assert_eq!(Thread::now(child.id() as i32), None);
+        assert_eq!(name_of(child.id() as i32), "");
     }
 }

@@ -1,6 +1,6 @@
 //! All threads of the host and what they did, from `/proc`. Works under every scheduler.
 
-use crate::hogs;
+use crate::task;
 use procfs::FromRead;
 use std::collections::HashMap;
 use std::fs;
@@ -39,8 +39,8 @@ pub struct Sample {
 /// Looks at all threads. Those that did not run since `before` are not read again.
 pub fn sample(before: Option<&Sample>) -> Sample {
     let at = Instant::now();
-    let threads = hogs::threads().filter_map(|(pid, tid)| Some((tid, state(pid, tid, before)?))).collect();
-    Sample { at, threads }
+    let of_process = |pid| task::threads_of(pid).filter_map(move |tid| Some((tid, state(pid, tid, before)?)));
+    Sample { at, threads: task::processes().flat_map(of_process).collect() }
 }
 
 fn state(pid: i32, tid: i32, before: Option<&Sample>) -> Option<ThreadState> {

@@ -5,8 +5,8 @@
 
 use crate::board::{Board, board};
 use crate::programs::Programs;
-use crate::snapshot::now_ns;
 use crate::{Error, Scheduler, Snapshots};
+use hearth_host::clock::{now_ns, thread_cpu_time};
 use hearth_host::planner::Account;
 use hearth_machine::host::HostTopology;
 use hearth_policy::{Controller, Plan, Planner, Snapshot};
@@ -206,9 +206,9 @@ fn steps<T>(
     told: &Shared,
 ) -> Option<T> {
     loop {
-        let (begin, cpu_begin) = (Instant::now(), cpu_time());
+        let (begin, cpu_begin) = (Instant::now(), thread_cpu_time());
         let result = step(controller, road, told);
-        let taken = cpu_time().saturating_sub(cpu_begin);
+        let taken = thread_cpu_time().saturating_sub(cpu_begin);
         lock(told).status.account.cpu_s += taken.as_secs_f64();
         if let Err(failure) = result {
             let mut told = lock(told);
@@ -225,12 +225,6 @@ fn steps<T>(
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// From the begin of a step that takes so much of a CPU to that of the next.
@@ -252,7 +246,7 @@ impl Failure {
 }
 
 fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Result<(), Failure> {
-    let (begin, cpu_begin) = (Instant::now(), cpu_time());
+    let (begin, cpu_begin) = (Instant::now(), thread_cpu_time());
     let snapshot = road.snapshot().map_err(Failure::of)?;
     let snapshot_s = begin.elapsed().as_secs_f64();
     let plan = catch_unwind(AssertUnwindSafe(|| controller.step(&snapshot)))
@@ -261,7 +255,8 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
             is_final: true,
         })?
         .map_err(Failure::of)?;
-    let holds_for = interval(cpu_time().saturating_sub(cpu_begin)) * Controller::STEPS_TO_HOLD;
+    let holds_for = interval(thread_cpu_time().saturating_sub(cpu_begin)) * Controller::STEPS_TO_HOLD;
+    // The clock by which the scheduler reads plans.
     let until_ns = now_ns() + holds_for.as_nanos() as u64;
     let (outcome, sequence) = road.publish(&snapshot, &plan, until_ns);
     let mut told = lock(told);

@@ -3,6 +3,7 @@
 use crate::{Error, log, shape};
 use bpf::SnapshotSkelBuilder;
 use bytemuck::{Zeroable, bytes_of_mut};
+use hearth_host::clock;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Snapshot;
 use hearth_policy::snapshot::{State, Task};
@@ -66,7 +67,7 @@ impl Snapshots {
     pub fn take(&mut self) -> Result<Snapshot, Error> {
         let refused = |source| Error::refused("snapshot", source);
         let mut walk = Iter::new(&self.link).map_err(refused)?;
-        let mut snapshot = Snapshot::new(now_ns(), self.cpus.iter().copied());
+        let mut snapshot = Snapshot::new(clock::now_ns(), self.cpus.iter().copied());
         let mut masks = Masks::default();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         self.buffer.resize(CHUNK_BYTES, 0);
@@ -123,12 +124,6 @@ fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, own: i32, byte
         ran_ns: sample.ran_ns,
         waited_ns: sample.waited_ns,
     });
-}
-
-/// The clock by which the scheduler reads plans.
-pub(crate) fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use super::followed::Followed;
 use super::mover::{self, Done, Reason, Task};
 use super::sampler::Seen;
 use super::units::{HUGE_BYTES, PAGE_BYTES, Pagemap, Unit};
-use super::worker::{Worker, cpu_time};
+use super::worker::Worker;
+use hearth_host::clock::thread_cpu_time;
 use hearth_policy::snapshot::{Moved, Page, Process};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -16,7 +17,7 @@ const MOST_UNITS: usize = 16 << 10;
 impl Worker {
     /// Has the planner decide by new samples of all that are sampled, and takes up what it decides.
     pub(super) fn plan(&mut self) {
-        let cpu = cpu_time();
+        let cpu = thread_cpu_time();
         // What was decided comes first: samples wait until it is done.
         let sampled = if self.mover.is_idle() { self.sample() } else { HashMap::new() };
         if self.is_over() {
@@ -28,7 +29,7 @@ impl Worker {
         let processes: BTreeMap<i32, Process> = self.followed.iter().map(process).collect();
         self.planning.step(self.now_ns(), self.nodes.numbers(), PAGE_BYTES, processes);
         self.take_up(&watched);
-        self.planning.account.cpu_s += cpu_time().saturating_sub(cpu).as_secs_f64();
+        self.planning.account.cpu_s += thread_cpu_time().saturating_sub(cpu).as_secs_f64();
     }
 
     /// The pages that were used of each process that is sampled.

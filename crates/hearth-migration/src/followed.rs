@@ -3,7 +3,8 @@
 use super::areas::{self, Area, Stays};
 use super::nodes::{self, NodeId};
 use super::report::{Moment, ProcessPages};
-use super::running::{Ran, numbers};
+use super::running::Ran;
+use hearth_host::task::threads_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
@@ -140,10 +141,7 @@ impl Followed {
     /// Why nothing of it is to be moved.
     fn left_alone(&self) -> Option<String> {
         let pid = self.report.pid;
-        if numbers(&format!("/proc/{pid}/task"))
-            .take(MOST_THREADS)
-            .any(|tid| areas::thread_has_policy(pid, tid))
-        {
+        if threads_of(pid).take(MOST_THREADS).any(|tid| areas::thread_has_policy(pid, tid)) {
             return Some("a thread asked for a place for its memory (set_mempolicy)".into());
         }
         let allowed = self.allowed.as_ref()?;

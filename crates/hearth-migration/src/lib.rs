@@ -35,7 +35,7 @@ pub use sampler::{Available, Backend, available};
 pub use service::{FollowPages, NAME};
 pub use worker::Follower;
 
-use hearth_host::Error;
+use hearth_host::{Error, task};
 use hearth_policy::pages::PagePolicy;
 use std::path::PathBuf;
 
@@ -55,6 +55,5 @@ pub struct Options {
 pub fn look(pid: i32) -> Result<ProcessPages, Error> {
     let areas = areas::read(pid).map_err(Error::file(format!("/proc/{pid}/numa_maps")))?;
     let (movable, stays) = followed::sums(&areas);
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Ok(ProcessPages { pid, name: name.trim_end().to_owned(), movable, stays, ..ProcessPages::default() })
+    Ok(ProcessPages { pid, name: task::name_of(pid), movable, stays, ..ProcessPages::default() })
 }

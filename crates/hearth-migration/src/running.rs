@@ -2,6 +2,7 @@
 //! was found.
 
 use super::nodes::{NodeId, Nodes};
+use hearth_host::task;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 
@@ -115,7 +116,7 @@ impl Processes {
         let mut there = HashSet::new();
         let mut ran = Vec::new();
         let known = std::mem::take(&mut self.kernel);
-        for pid in numbers("/proc").filter(|pid| may(*pid)) {
+        for pid in task::processes().filter(|pid| may(*pid)) {
             if known.contains(&pid) {
                 self.kernel.insert(pid);
                 continue;
@@ -188,7 +189,7 @@ impl Processes {
 /// The CPU time of each thread; what each has had since `before` is added where it is now.
 fn threads(pid: i32, before: &HashMap<i32, u64>, add: &mut impl FnMut(usize, u64)) -> HashMap<i32, u64> {
     let mut now = HashMap::new();
-    for tid in numbers(&format!("/proc/{pid}/task")) {
+    for tid in task::threads_of(pid) {
         let Some(stat) = Stat::read(&format!("/proc/{pid}/task/{tid}/stat")) else { continue };
         // At the first look nobody knows where it ran before.
         let ticks = before.get(&tid).map_or(0, |ticks| stat.ticks.saturating_sub(*ticks));
@@ -196,12 +197,6 @@ fn threads(pid: i32, before: &HashMap<i32, u64>, add: &mut impl FnMut(usize, u64
         now.insert(tid, stat.ticks);
     }
     now
-}
-
-/// Entries of a folder that are numbers.
-pub(super) fn numbers(folder: &str) -> impl Iterator<Item = i32> + use<> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(test)]

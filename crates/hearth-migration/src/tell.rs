@@ -2,7 +2,8 @@
 
 use super::report::PagesStatus;
 use super::sampler::{self, Backend};
-use super::worker::{Book, Worker, cpu_time, lock};
+use super::worker::{Book, Worker, lock};
+use hearth_host::clock::thread_cpu_time;
 use hearth_policy::pages::Quota;
 use std::path::Path;
 use std::sync::Mutex;
@@ -36,7 +37,7 @@ impl Worker {
             nodes: self.nodes.with_memory().to_vec(),
             tally: self.tally.clone(),
             moving_s: self.mover.took.as_secs_f64(),
-            cpu_s: cpu_time().as_secs_f64(),
+            cpu_s: thread_cpu_time().as_secs_f64(),
             processes: self.followed.len() as u64,
             sampled: self.followed.values().filter(|one| one.sampled.is_some()).count() as u64,
             frozen_pages: self.followed.values().map(|one| one.report.frozen_pages).sum(),

@@ -9,6 +9,7 @@ use super::running::Processes;
 use super::sampler::{self, Backend, Lost, Sampler};
 use super::units::PAGE_BYTES;
 use super::{MigrationError, Options};
+use hearth_host::clock::thread_cpu_time;
 use hearth_host::journal::Journal;
 use hearth_host::planner::Account;
 use hearth_host::{Error, cgroup};
@@ -188,9 +189,9 @@ impl Worker {
         self.round();
         self.pause(ROUND, false);
         while !self.is_over() {
-            let cpu = cpu_time();
+            let cpu = thread_cpu_time();
             self.round();
-            let cost = cpu_time().saturating_sub(cpu + std::mem::take(&mut self.looked));
+            let cost = thread_cpu_time().saturating_sub(cpu + std::mem::take(&mut self.looked));
             self.move_pages();
             self.publish(book);
             let is_busy = !self.mover.is_idle() || self.followed.values().any(|one| one.sampled.is_some());
@@ -270,12 +271,12 @@ impl Worker {
             if !is_sampled && self.look_credit <= 0.0 {
                 continue;
             }
-            let cpu = cpu_time();
+            let cpu = thread_cpu_time();
             if one.look(Instant::now(), since_start).is_err() {
                 gone.push(*pid);
             }
             if !is_sampled {
-                let took = cpu_time().saturating_sub(cpu);
+                let took = thread_cpu_time().saturating_sub(cpu);
                 self.looked += took;
                 self.look_credit -= took.as_secs_f64();
             }
@@ -360,10 +361,4 @@ impl Worker {
     pub(super) fn now_ns(&self) -> u64 {
         self.begin.elapsed().as_nanos() as u64
     }
-}
-
-/// CPU time of this thread.
-pub(super) fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }

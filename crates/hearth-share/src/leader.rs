@@ -5,9 +5,9 @@ use crate::pages::{Folder, Found, all_folders};
 use crate::reason::numbers;
 use crate::steady::Steady;
 use hearth_hints::page::Why;
+use hearth_host::clock::now_ns;
 use hearth_host::task::Thread;
 use rustix::fs::{FlockOperation, flock};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -219,10 +219,4 @@ impl Said {
     fn differs(&self, other: &Self) -> bool {
         (self.cpus, self.why) != (other.cpus, other.why) || other.at >= self.at + RENEW
     }
-}
-
-/// `CLOCK_MONOTONIC`, which all processes share.
-pub(crate) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }

@@ -6,6 +6,7 @@ use crate::cgroups::{Groups, Hierarchy, Read, USUAL_WEIGHT};
 use crate::demand::{Application, Demand, Mask};
 use crate::machine::{Paced, Process, Ticks, mask_of, online, ticks_in_second};
 use crate::steady::{Id, Look, Present};
+use hearth_host::task;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -97,7 +98,10 @@ impl Observer {
         let mut followers = Vec::new();
         self.places.retain(|id, _| following.iter().any(|one| one.id == *id));
         for Following { id, want } in following {
-            let place = self.places.entry(*id).or_insert_with(|| Place::of(id.0, self.hierarchy.as_ref()));
+            let place = self.places.entry(*id).or_insert_with(|| {
+                let weight = Process::now(id.0).map_or(USUAL_WEIGHT, |process| process.weight);
+                Place::of(id.0, weight, self.hierarchy.as_ref())
+            });
             let used = self.uses.followers.get(id).map_or(0.0, |(_, used)| *used);
             followers.push(Present { id: *id, application: demand.applications.len(), used });
             let most = demand.cpus();
@@ -129,11 +133,11 @@ struct Place {
 }
 
 impl Place {
-    fn of(pid: i32, hierarchy: Option<&Hierarchy>) -> Self {
+    fn of(pid: i32, weight: f64, hierarchy: Option<&Hierarchy>) -> Self {
         Self {
             cgroup: hierarchy.map(|hierarchy| hierarchy.of_process(pid)).unwrap_or_default(),
             mask: mask_of(pid),
-            weight: Process::now(pid).map_or(USUAL_WEIGHT, |process| process.weight),
+            weight,
         }
     }
 
@@ -208,22 +212,16 @@ impl Scan {
         let second = ticks_in_second() * since.map_or(1.0, |at| (now - at).as_secs_f64().max(1e-3));
         let before = std::mem::take(&mut self.ticks);
         self.others.clear();
-        for pid in pids() {
+        for pid in task::processes() {
             let Some(process) = Process::now(pid) else { continue };
             self.ticks.insert(pid, (process.start, process.ticks));
             let Some((start, ticks)) = before.get(&pid).filter(|_| since.is_some()) else { continue };
             let used = process.ticks.saturating_sub(*ticks) as f64 / second;
             if *start == process.start && used >= ACTIVE_CPUS {
-                let place = Place { weight: process.weight, ..Place::of(pid, hierarchy) };
+                let place = Place::of(pid, process.weight, hierarchy);
                 let id = (pid, process.start);
                 self.others.push(Other { id, place, used, threads: process.threads });
             }
         }
     }
-}
-
-/// The processes that are there.
-fn pids() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -5,6 +5,8 @@ use crate::pages::{Folder, Found, all_folders, own_folder};
 use crate::reason::{Limits, numbers};
 use crate::steady::{Number, Steady};
 use hearth_hints::page::{Page, TOLD_NS, Why};
+use hearth_host::clock::now_ns;
+use hearth_host::task;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -87,10 +89,9 @@ fn program(following: &Following, page: Option<Page>, number: &Number, limits: &
     let pid = following.id.0;
     let told = page.filter(is_told);
     let why = told.and_then(|page| Why::of(page.why)).unwrap_or_else(|| limits.why(number));
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Program {
         pid,
-        name: name.trim_end().to_owned(),
+        name: task::name_of(pid),
         cpus: told.map_or(number.cpus, |page| page.cpus),
         share: told.map_or(number.share, |page| f64::from(page.milli) / 1000.0),
         why: why_name(why),
@@ -116,5 +117,5 @@ fn why_name(why: Why) -> &'static str {
 
 /// Whether somebody told this page a number, and lately.
 fn is_told(page: &Page) -> bool {
-    page.cpus > 0 && crate::leader::now_ns().saturating_sub(page.told_ns) < TOLD_NS
+    page.cpus > 0 && now_ns().saturating_sub(page.told_ns) < TOLD_NS
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth_hints::page::{MAGIC, Page, VERSION, Why};
+use hearth_hints::page::{Page, Why};
 use hearth_host::task::Thread;
 use hearth_share::Leader;
 use hearth_share::machine::Process;
@@ -47,12 +47,7 @@ impl Setting {
     /// A page as the sleeper would make it.
     fn page(&self) -> Vec<u8> {
         let start = Process::now(self.pid() as i32).unwrap().start;
-        let mut page = vec![0; Page::SIZE];
-        for (at, word) in [(0, MAGIC), (4, VERSION), (8, self.pid())] {
-            page[at..at + 4].copy_from_slice(&word.to_ne_bytes());
-        }
-        page[16..24].copy_from_slice(&start.to_ne_bytes());
-        page
+        Page::begun(self.pid(), start).to_vec()
     }
 
     fn write(&self, page: &[u8]) {
@@ -161,10 +156,7 @@ fn a_process_of_another_user_is_told_nothing() {
         println!("skipped: as root, the first process is one's own");
         return;
     };
-    let mut page = setting.page();
-    page[8..12].copy_from_slice(&1_u32.to_ne_bytes());
-    page[16..24].copy_from_slice(&init.start.to_ne_bytes());
-    fs::write(setting.path(1), &page).unwrap();
+    fs::write(setting.path(1), Page::begun(1, init.start)).unwrap();
     assert_eq!(Folder::open(setting.folder.path()).unwrap().pages(), []);
 }
 

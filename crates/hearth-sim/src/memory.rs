@@ -125,3 +125,14 @@ impl<T: Copy> Array<T> {
         self.elements[index].set(value);
     }
 }
+
+impl Array<u64> {
+    /// Changes an element with nothing in between, as an atomic instruction does: one store. Returns what it was.
+    pub fn update(&self, cpu: &mut Cpu<'_>, index: usize, change: impl FnOnce(u64) -> u64) -> u64 {
+        cpu.synchronize();
+        let before = self.peek(index);
+        self.poke(index, change(before));
+        cpu.write(self.address(index));
+        before
+    }
+}

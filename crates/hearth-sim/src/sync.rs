@@ -9,18 +9,18 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// Cycles between two looks at a word that a program spins on.
-const SPIN_CYCLES: u64 = 40;
+const LOOK_CYCLES: u64 = 40;
 /// Cycles of spinning before a program gives up its CPU: about what a switch costs.
-const PATIENCE_CYCLES: u64 = 1600;
+pub const PATIENCE_CYCLES: u64 = 1600;
 
-/// Spins until `done`, for a while; says whether it came.
-fn spin(cpu: &mut Cpu<'_>, word: &Array<u64>, done: impl Fn(u64) -> bool) -> bool {
-    for _ in 0..PATIENCE_CYCLES / SPIN_CYCLES {
+/// Looks at something again and again until `done`, for at most so many cycles of spinning; says whether it came.
+pub fn spin(cpu: &mut Cpu<'_>, cycles: u64, mut done: impl FnMut(&mut Cpu<'_>) -> bool) -> bool {
+    for _ in 0..cycles / LOOK_CYCLES {
         cpu.synchronize();
-        if done(word.get(cpu, 0)) {
+        if done(cpu) {
             return true;
         }
-        cpu.compute(SPIN_CYCLES);
+        cpu.compute(LOOK_CYCLES);
     }
     false
 }
@@ -40,7 +40,7 @@ impl Lock {
     /// Takes the lock. Not re-entrant.
     pub fn acquire(&self, cpu: &mut Cpu<'_>) {
         while !self.try_acquire(cpu) {
-            if !spin(cpu, &self.word, |held| held == 0) {
+            if !spin(cpu, PATIENCE_CYCLES, |cpu| self.word.get(cpu, 0) == 0) {
                 cpu.yield_for_synchronization();
             }
         }
@@ -48,20 +48,12 @@ impl Lock {
 
     /// Takes the lock if it is free.
     pub fn try_acquire(&self, cpu: &mut Cpu<'_>) -> bool {
-        cpu.synchronize();
-        let free = self.word.peek(0) == 0;
-        if free {
-            self.word.poke(0, 1);
-        }
-        cpu.write(self.word.address(0));
-        free
+        self.word.update(cpu, 0, |_| 1) == 0
     }
 
     /// Gives the lock back.
     pub fn release(&self, cpu: &mut Cpu<'_>) {
-        cpu.synchronize();
-        self.word.poke(0, 0);
-        cpu.write(self.word.address(0));
+        self.word.update(cpu, 0, |_| 0);
     }
 }
 
@@ -97,7 +89,7 @@ impl Barrier {
         }
         self.missing.poke(0, missing);
         cpu.write(self.missing.address(0));
-        while !spin(cpu, &self.opened, |opened| opened != round) {
+        while !spin(cpu, PATIENCE_CYCLES, |cpu| self.opened.get(cpu, 0) != round) {
             cpu.yield_for_synchronization();
         }
     }

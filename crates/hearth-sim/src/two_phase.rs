@@ -7,26 +7,18 @@
 
 use crate::memory::Array;
 use crate::program::{Cpu, TaskId};
+use crate::sync;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Cycles between two looks at a word that a program spins on.
-const LOOK_CYCLES: u64 = 40;
 /// Cycles of spinning: about what it costs to block and to be woken, two switches and two system calls with
 /// their misses.
 pub const PATIENCE_CYCLES: u64 = 4_000;
 
-/// Looks at something again and again until `done`, or until patience is at an end; says whether it came.
-pub fn spin(cpu: &mut Cpu<'_>, mut done: impl FnMut(&mut Cpu<'_>) -> bool) -> bool {
-    for _ in 0..PATIENCE_CYCLES / LOOK_CYCLES {
-        cpu.synchronize();
-        if done(cpu) {
-            return true;
-        }
-        cpu.compute(LOOK_CYCLES);
-    }
-    false
+/// Spins until `done`, or until patience is at an end; says whether it came.
+pub fn spin(cpu: &mut Cpu<'_>, done: impl FnMut(&mut Cpu<'_>) -> bool) -> bool {
+    sync::spin(cpu, PATIENCE_CYCLES, done)
 }
 
 /// A lock on which tasks block, in a word of an array. Clones name the same lock.
@@ -53,13 +45,7 @@ impl BlockingLock {
     }
 
     fn try_acquire(&self, cpu: &mut Cpu<'_>) -> bool {
-        cpu.synchronize();
-        let free = self.words.peek(self.at) == 0;
-        if free {
-            self.words.poke(self.at, 1);
-        }
-        cpu.write(self.words.address(self.at));
-        free
+        self.words.update(cpu, self.at, |_| 1) == 0
     }
 
     /// Blocks until the lock is given back, unless it is free.

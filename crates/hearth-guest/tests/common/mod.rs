@@ -130,6 +130,21 @@ pub fn first(output: &Output, section: &str, key: &str) -> Record {
     })
 }
 
+/// The number of the first record of a section with a key.
+pub fn number(output: &Output, section: &str, key: &str) -> u64 {
+    first(output, section, key).get(key).unwrap()
+}
+
+/// All numbers of a key in a section, in order.
+pub fn numbers_in(output: &Output, section: &str, key: &str) -> Vec<u64> {
+    records(output, section, key).iter().map(|record| record.get(key).unwrap()).collect()
+}
+
+/// The lines of a section.
+pub fn text(output: &Output, section: &str) -> String {
+    output.section(section).unwrap().lines.join("\n")
+}
+
 /// The only line of a section.
 pub fn line<'a>(output: &'a Output, section: &str) -> &'a str {
     output.section(section).unwrap().lines.first().map_or("", String::as_str)

@@ -1,7 +1,7 @@
 //! One change on the host: what is needed to undo it, and to see that it is still ours.
 
 use crate::damon::{self, Claim};
-use crate::task::{Class, EXT, OTHER, Thread, class_name};
+use crate::task::{Class, EXT, OTHER, Thread, class_name, name_of};
 use crate::{Outcome, cgroup};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ impl fmt::Display for Change {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Class { thread, before, .. } => {
-                let name = if thread.is_there() { thread.name() } else { String::new() };
+                let name = if thread.is_there() { name_of(thread.tid) } else { String::new() };
                 write!(out, "task {}", thread.tid)?;
                 if !name.is_empty() {
                     write!(out, " ({name})")?;

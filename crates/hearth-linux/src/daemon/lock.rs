@@ -4,8 +4,8 @@
 //! ending: the kernel takes the scheduler back in the meantime, and whoever starts next waits.
 
 use crate::Error;
+use hearth_host::clock::since_boot;
 use rustix::fs::{FlockOperation, flock};
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Serialize, Serializer};
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -29,7 +29,7 @@ pub struct Held {
 impl Held {
     /// Tells others from now on that this process is ending.
     pub(super) fn end(&mut self) -> Result<(), Error> {
-        writeln!(self.file, "{}", now().as_millis()).map_err(Error::file(&self.path))
+        writeln!(self.file, "{}", since_boot().as_millis()).map_err(Error::file(&self.path))
     }
 }
 
@@ -55,7 +55,7 @@ impl Holder {
         let mut lines = text.lines();
         let pid = lines.next().and_then(|line| line.parse().ok());
         let since = lines.next().and_then(|line| line.parse().ok()).map(Duration::from_millis);
-        Self { pid, ending_for: since.map(|since| now().saturating_sub(since)) }
+        Self { pid, ending_for: since.map(|since| since_boot().saturating_sub(since)) }
     }
 
     fn refusal(self) -> Error {
@@ -68,12 +68,6 @@ impl Holder {
 
 fn seconds<S: Serializer>(time: &Option<Duration>, out: S) -> Result<S::Ok, S::Error> {
     time.map(|time| time.as_secs_f64()).serialize(out)
-}
-
-/// The clock of the machine, which all processes share.
-fn now() -> Duration {
-    let time = clock_gettime(ClockId::Boottime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 /// Takes the lock, or says who has it.

@@ -3,12 +3,7 @@
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Memory};
 use hearth_sim::program::Cpu;
-use hearth_sim::sync::Lock;
-
-/// Cycles between two looks at an empty queue.
-const LOOK_CYCLES: u64 = 40;
-/// Looks before a process gives up its CPU: as long as a lock is waited for.
-const LOOKS: u64 = 40;
+use hearth_sim::sync::{Lock, PATIENCE_CYCLES, spin};
 
 /// A queue of tasks that ends when `total` have been taken.
 #[derive(Clone)]
@@ -67,17 +62,15 @@ impl Queue {
         }
     }
 
-    /// Looks for a while whether a task has come, and then gives up the CPU.
+    /// Looks whether a task has come, for as long as a lock is waited for, and then gives up the CPU.
     fn wait(&self, cpu: &mut Cpu<'_>) {
-        for _ in 0..LOOKS {
-            cpu.synchronize();
+        let came = spin(cpu, PATIENCE_CYCLES, |cpu| {
             let put = self.ends.get(cpu, PUT);
             let taken = self.ends.peek(TAKEN);
-            if taken < put || taken as usize == self.tasks.len() {
-                return;
-            }
-            cpu.compute(LOOK_CYCLES);
+            taken < put || taken as usize == self.tasks.len()
+        });
+        if !came {
+            cpu.yield_for_synchronization();
         }
-        cpu.yield_for_synchronization();
     }
 }

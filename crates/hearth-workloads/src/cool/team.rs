@@ -72,11 +72,8 @@ impl Team {
 
     /// Adds to a word with nothing in between, and returns what it then is.
     fn add_to(&self, cpu: &mut Cpu<'_>, word: usize, more: i64) -> u64 {
-        cpu.synchronize();
-        let value = self.words.peek(word).wrapping_add_signed(more);
-        self.words.poke(word, value);
-        cpu.write(self.words.address(word));
-        value
+        let add = |value: u64| value.wrapping_add_signed(more);
+        add(self.words.update(cpu, word, add))
     }
 
     /// A task more is to be done.

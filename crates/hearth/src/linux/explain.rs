@@ -7,10 +7,10 @@ use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_host::task::threads_of;
 use hearth_linux::daemon;
 use hearth_linux::{Decision, Source, Task};
 use serde_json::json;
-use std::fs;
 use std::time::Duration;
 
 pub const EXAMPLES: &str = "\
@@ -53,11 +53,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 /// The thread ids of a process, or the thread itself.
 fn threads(pid: i32) -> Result<Vec<i32>, Failure> {
-    let folder = format!("/proc/{pid}/task");
-    let entries = fs::read_dir(&folder).map_err(|_| {
-        Failure::Input(anyhow!("there is no process {pid}; `ps -e` or `hearth top` lists those that are"))
-    })?;
-    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    let threads: Vec<i32> = threads_of(pid).collect();
+    if threads.is_empty() {
+        return Err(Failure::Input(anyhow!(
+            "there is no process {pid}; `ps -e` or `hearth top` lists those that are"
+        )));
+    }
+    Ok(threads)
 }
 
 fn text(tasks: &[Task], decisions: &[Decision], watched: Duration) -> String {
