@@ -41,22 +41,15 @@ fn chart(policy: &PolicyRuns, result: &RunResult, places: &[Places], x: &Axis) -
     let cpus = result.cpus.max(1);
     let rows = places.iter().map(|places| places.rows).max().unwrap_or_default().max(1);
     let line = 1000.0 / (cpus * rows) as f64;
-    let ends = places.iter().skip(1).map(|next| next.at_ns).chain([result.elapsed_ns]);
-    let spans: Vec<(&Places, f64, f64)> = places
-        .iter()
-        .zip(ends)
-        .map(|(now, end_ns)| (now, x.x(now.at_ns as f64 / 1e9), x.x(end_ns as f64 / 1e9)))
-        .collect();
     let drawing = html! {
-        @for (now, left, right) in &spans {
-            @for place in &now.places {
-                @for (first, count) in neighbours(&place.cpus) {
-                    @let top = (place.row.unwrap_or_default() * cpus + first) as f64 * line;
-                    rect.run x=(number(*left)) width=(number(right - left))
-                        y=(number(top + 0.08 * line)) height=(number((count as f64 - 0.16) * line))
-                        style={ "fill:" (color(place.application)) } {
-                        title { (describe(result, place, now.at_ns)) }
-                    }
+        @for stay in stays(places, result.elapsed_ns) {
+            @let (left, right) = (x.x(stay.from_ns as f64 / 1e9), x.x(stay.to_ns as f64 / 1e9));
+            @for (first, count) in neighbours(&stay.place.cpus) {
+                @let top = (stay.place.row.unwrap_or_default() * cpus + first) as f64 * line;
+                rect.run x=(number(left)) width=(number(right - left))
+                    y=(number(top + 0.08 * line)) height=(number((count as f64 - 0.16) * line))
+                    style={ "fill:" (color(stay.place.application)) } {
+                    title { (describe(result, &stay)) }
                 }
             }
         }
@@ -77,21 +70,62 @@ fn chart(policy: &PolicyRuns, result: &RunResult, places: &[Places], x: &Axis) -
     plot.render()
 }
 
+/// A program in one place for a time.
+#[derive(Debug, PartialEq)]
+struct Stay<'a> {
+    place: &'a Place,
+    from_ns: u64,
+    to_ns: u64,
+}
+
+/// Who stayed where, and how long; by when they came.
+fn stays(places: &[Places], end_ns: u64) -> Vec<Stay<'_>> {
+    let mut stays: Vec<Stay<'_>> = Vec::new();
+    let ends = places.iter().skip(1).map(|next| next.at_ns).chain([end_ns]);
+    for (now, to_ns) in places.iter().zip(ends) {
+        for place in &now.places {
+            match stays.iter_mut().find(|stay| stay.to_ns == now.at_ns && stay.place == place) {
+                Some(stay) => stay.to_ns = to_ns,
+                None => stays.push(Stay { place, from_ns: now.at_ns, to_ns }),
+            }
+        }
+    }
+    stays
+}
+
 /// CPUs, which are ascending, as stretches of neighbours: the first, and how many.
 fn neighbours(cpus: &[usize]) -> Vec<(usize, usize)> {
     let stretches = cpus.chunk_by(|one, next| one + 1 == *next);
     stretches.map(|stretch| (stretch[0], stretch.len())).collect()
 }
 
-fn describe(result: &RunResult, place: &Place, at_ns: u64) -> String {
+fn describe(result: &RunResult, stay: &Stay<'_>) -> String {
+    let Stay { place, from_ns, to_ns } = stay;
     let name = result.applications.get(place.application).map_or("", |application| &application.name);
     let row = place.row.map(|row| format!(", row {row}")).unwrap_or_default();
-    format!("{name}: CPUs {}{row}, from {:.1} s", show_list(&place.cpus), at_ns as f64 / 1e9)
+    let (from, to) = (*from_ns as f64 / 1e9, *to_ns as f64 / 1e9);
+    format!("{name}: CPUs {}{row}, from {from:.1} to {to:.1} s", show_list(&place.cpus))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_stays_where_it_is_is_drawn_once() {
+        let place = |application, cpus: &[usize]| Place { application, row: None, cpus: cpus.to_vec() };
+        let at = |at_ns, places| Places { at_ns, rows: 0, places };
+        let places = [
+            at(10, vec![place(0, &[0, 1])]),
+            at(20, vec![place(0, &[0, 1]), place(1, &[2])]),
+            at(30, vec![place(0, &[0])]),
+        ];
+        let found: Vec<(usize, u64, u64)> = stays(&places, 50)
+            .iter()
+            .map(|stay| (stay.place.application, stay.from_ns, stay.to_ns))
+            .collect();
+        assert_eq!(found, [(0, 10, 30), (1, 20, 30), (0, 30, 50)]);
+    }
 
     #[test]
     fn cpus_are_drawn_in_stretches_of_neighbours() {

@@ -29,6 +29,9 @@ fn against(comparison: &Comparison, measure: impl Fn(&Run, &Run) -> f64) -> Vec<
     comparison.policies.iter().map(of_policy).collect()
 }
 
+/// What a run came to against the base's, in percent.
+type Ratio = fn(&Run, &Run) -> f64;
+
 fn sections(run: &Run, base: &Run) -> f64 {
     100.0 + sections_change(run, base).unwrap_or_default()
 }
@@ -42,7 +45,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
     if !is_parallel(comparison) {
         return html! {};
     }
-    let measures: [(&str, &str, fn(&Run, &Run) -> f64); 2] = [
+    let measures: [(&str, &str, Ratio); 2] = [
         ("Parallel sections", "time in the parallel section, % of the base's", sections),
         ("Whole programs", "execution time, % of the base's", totals),
     ];
@@ -93,8 +96,7 @@ pub(super) fn markdown(findings: &Findings<'_>) -> String {
             let cells: Vec<String> = comparison.policies.iter().map(cell).collect();
             let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
         }
-        for (what, measure) in [("parallel sections", sections as fn(&Run, &Run) -> f64), ("in all", totals)]
-        {
+        for (what, measure) in [("parallel sections", sections as Ratio), ("in all", totals)] {
             let cells: Vec<String> = against(comparison, measure)
                 .iter()
                 .map(|figure| format::spread(figure, format::significant))
