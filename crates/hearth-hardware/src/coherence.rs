@@ -3,7 +3,9 @@
 //! Each CPU has a split first level and perhaps a private second one; a *domain* of CPUs shares a
 //! last level (a domain may be one CPU). Outer levels include inner ones. A directory keeps for each
 //! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
-//! of one domain holds is that CPU's to write without asking.
+//! of one domain holds is that CPU's to write without asking (`owners.rs`).
+
+mod owners;
 
 use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
@@ -111,12 +113,6 @@ impl Caches {
         if !self.one_cpu_domains {
             self.cpus[line as usize] &= cpus;
         }
-    }
-
-    /// Whether any other CPU, or any other domain, has a line.
-    fn is_shared(&self, line: u32, cpu: usize) -> bool {
-        let others = self.holding[line as usize] & !(1 << self.domain_of[cpu]);
-        others != 0 || self.cpus_of(line) & !(1 << cpu) != 0
     }
 
     /// A load or store.
@@ -308,75 +304,6 @@ impl Caches {
         let l1 = self.drop_l1(cpu, line, self.llc_fetches);
         let l2 = self.l2s[cpu].as_ref().and_then(|l2| l2.remove(line));
         l1.or(l2).map(|flags| flags | l2.unwrap_or(0))
-    }
-
-    /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
-    fn take_ownership(&mut self, cpu: usize, line: u32) -> bool {
-        let shared = self.is_shared(line, cpu);
-        if shared {
-            self.invalidate_others(cpu, line);
-        }
-        self.add_cpu(line, cpu);
-        shared
-    }
-
-    /// Takes a line from everyone else. Returns a CPU of a domain that had it modified.
-    fn invalidate_others(&mut self, cpu: usize, line: u32) -> Option<usize> {
-        let domain = self.domain_of[cpu];
-        let mut supplier = None;
-        let mut others = self.cpus_of(line) & !(1 << cpu);
-        while others != 0 {
-            let other = others.trailing_zeros() as usize;
-            others &= others - 1;
-            let Some(flags) = self.drop_private(other, line) else { continue };
-            add(&self.ports[other].counting.invalidations, 1);
-            if flags & DIRTY != 0 && self.domain_of[other] != domain {
-                supplier = Some(other);
-            }
-        }
-        let mut others = self.holding[line as usize] & !(1 << domain);
-        while others != 0 {
-            let other = others.trailing_zeros() as usize;
-            others &= others - 1;
-            let flags = self.domains[other].llc.remove(line).unwrap_or(0);
-            self.domains[other].departures[line as usize] = INVALIDATED;
-            if flags & DIRTY != 0 {
-                supplier = supplier.or(Some(self.domains[other].cpus.trailing_zeros() as usize));
-            }
-        }
-        self.keep_cpus(line, 1 << cpu);
-        self.holding[line as usize] &= 1 << domain;
-        supplier
-    }
-
-    /// Someone else reads a line: whoever owns it may no longer write it unasked, and gives up what it
-    /// modified. Returns a CPU of another domain that had it modified.
-    fn downgrade_owner(&mut self, line: u32, domain: usize) -> Option<usize> {
-        let (cpus, holding) = (self.cpus_of(line), self.holding[line as usize]);
-        let mut flags = 0;
-        let mut holder = None;
-        if cpus.is_power_of_two() {
-            let owner = cpus.trailing_zeros() as usize;
-            holder = Some(owner);
-            let l2 = self.l2s[owner].as_ref().and_then(|l2| l2.peek(line));
-            for entry in [self.ports[owner].l1d.peek(line), l2].into_iter().flatten() {
-                flags |= entry.get();
-                entry.set(entry.get() & !(OWNED | DIRTY));
-            }
-        }
-        if let Some(entry) = self.domains[domain].llc.peek(line) {
-            mark(entry, flags & DIRTY);
-            return None;
-        }
-        if holding.is_power_of_two() {
-            let owner = holding.trailing_zeros() as usize;
-            let entry = self.domains[owner].llc.peek(line);
-            flags |= entry.map_or(0, |entry| entry.replace(entry.get() & !DIRTY));
-            if flags & DIRTY != 0 {
-                return holder.or(Some(self.domains[owner].cpus.trailing_zeros() as usize));
-            }
-        }
-        None
     }
 
     /// Takes a line out of all caches; nothing is written back, for the line has been copied.

@@ -73,3 +73,16 @@ fn spread<T: Copy>(cpu: &mut Cpu<'_>, master: &Process, array: &Array<T>) {
     }
     cpu.write_span(array.address(0), (array.len() * size_of::<T>()) as u64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 8, 16] {
+            let invocation = Invocation { processes, ..Invocation::default() };
+            crate::trial::run(|memory| build_cool(memory, 0.02, 1, &invocation));
+        }
+    }
+}

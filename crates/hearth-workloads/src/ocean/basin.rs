@@ -1,7 +1,6 @@
 //! The equations of motion, and the fields that they are about.
 
-use super::multigrid::{Multigrid, TOLERANCE, walls};
-use super::team::Team;
+use super::multigrid::{TOLERANCE, walls};
 use crate::r3000::{ADD, LOOP, MULTIPLY, SECOND_WORD};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -21,7 +20,7 @@ const BOTTOM_FRICTION: f64 = 1e-3;
 const WIND: f64 = 1e-3;
 const HILLS: f64 = 0.02;
 /// The square of the basin's side over the radius of eddies.
-const LAMBDA_SQUARED: f64 = 400.0;
+pub const LAMBDA_SQUARED: f64 = 400.0;
 /// `lambda^2` of the two equations.
 pub const EQUATIONS: [f64; 2] = [0.0, LAMBDA_SQUARED];
 /// How much of the difference of neighbouring steps is smoothed away (Asselin's filter).
@@ -36,7 +35,7 @@ const LAPLACIAN_CYCLES: u64 = 5 * ADD + 2 * MULTIPLY + 4 * SECOND_WORD + LOOP;
 const JACOBIAN_CYCLES: u64 = 31 * ADD + 13 * MULTIPLY + 7 * SECOND_WORD + LOOP;
 const LAYERS_CYCLES: u64 = 2 * ADD + 2 * MULTIPLY + 4 * SECOND_WORD + LOOP;
 const FORCES_CYCLES: u64 = 9 * ADD + 9 * MULTIPLY + 10 * SECOND_WORD + LOOP;
-const COPY_CYCLES: u64 = 4 * SECOND_WORD + LOOP;
+pub const COPY_CYCLES: u64 = 4 * SECOND_WORD + LOOP;
 const AHEAD_CYCLES: u64 = 8 * ADD + 8 * MULTIPLY + 15 * SECOND_WORD + LOOP;
 
 /// Text of each phase of a step, and their number.
@@ -45,7 +44,7 @@ const VORTICITY: u64 = 0;
 const LAYERS: u64 = 1;
 const JACOBIAN: u64 = 2;
 const FORCES: u64 = 3;
-const COPY: u64 = 4;
+pub const COPY: u64 = 4;
 const AHEAD: u64 = 5;
 const PHASES: u64 = 6;
 
@@ -211,7 +210,7 @@ impl<S> Basin<S> {
 
     /// Does something at every point of some rows.
     #[inline]
-    fn each_point(
+    pub fn each_point(
         &self,
         cpu: &mut Cpu<'_>,
         rows: Range<usize>,
@@ -345,45 +344,6 @@ impl<S> Basin<S> {
             }
         }
         Ok(())
-    }
-}
-
-impl Basin<Multigrid> {
-    /// One step in time, as one process of the team does it.
-    pub fn step(&self, cpu: &mut Cpu<'_>, team: &Team) {
-        let rows = team.rows(self.side);
-        self.begin_step(cpu, rows.clone());
-        team.meet(cpu);
-        self.accelerate(cpu, rows.clone());
-        for (equation, lambda_squared) in EQUATIONS.into_iter().enumerate() {
-            self.solve(cpu, team, equation, lambda_squared);
-        }
-        self.end_step(cpu, rows);
-        team.meet(cpu);
-    }
-
-    /// How much of the last equation is not solved.
-    pub fn left_over(&self) -> f64 {
-        self.solver.left_over(LAMBDA_SQUARED)
-    }
-
-    /// Solves one of the equations, starting from the solution of the step before.
-    fn solve(&self, cpu: &mut Cpu<'_>, team: &Team, equation: usize, lambda_squared: f64) {
-        let (forces, changes) = (&self.forces[equation], &self.changes[equation]);
-        let grid = self.solver.finest();
-        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
-            let (force, change) = (forces.get(cpu, at), changes.get(cpu, at));
-            grid.rhs.set(cpu, at, force);
-            grid.solution.set(cpu, at, change);
-            cpu.compute(COPY_CYCLES);
-        });
-        team.meet(cpu);
-        self.solver.solve(cpu, team, lambda_squared);
-        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
-            let change = grid.solution.get(cpu, at);
-            changes.set(cpu, at, change);
-            cpu.compute(COPY_CYCLES);
-        });
     }
 }
 

@@ -4,8 +4,8 @@
 //! step computes vorticities, how currents carry them (Jacobians), and friction (`basin.rs`); solves
 //! two elliptic equations for the change of the stream functions (`multigrid.rs`, or `relaxation.rs` as in the
 //! first version of SPLASH); and goes ahead in time. Rows of all grids are dealt to the processes in strips
-//! (`team.rs`), or are tasks (`tasks.rs`). Nearly all references are
-//! stencils and sums over matrices that are as large as the grid. (Holland, "The Role of Mesoscale
+//! (`team.rs`), or are tasks (`tasks.rs`). Nearly all references are stencils and sums over matrices that are as
+//! large as the grid. (Holland, "The Role of Mesoscale
 //! Eddies in the General Circulation of the Ocean", Journal of Physical Oceanography 1978; SPLASH's
 //! Ocean.)
 
@@ -16,12 +16,12 @@ mod tasks;
 mod team;
 
 use crate::{Built, Description, Kind, scaled};
-use basin::Basin;
+use basin::{Basin, COPY, COPY_CYCLES, EQUATIONS, LAMBDA_SQUARED};
 use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
-use hearth_sim::program::Application;
+use hearth_sim::program::{Application, Cpu};
 use multigrid::Multigrid;
-use team::Shared;
+use team::{Shared, Team};
 
 pub use tasks::{DESCRIPTION_130, DESCRIPTION_146, DESCRIPTION_192, build_130, build_146, build_192};
 
@@ -89,6 +89,45 @@ impl Input {
             application,
             check: Box::new(move || basin.check(rows, basin.left_over()).map_err(|e| format!("{name}: {e}"))),
         }
+    }
+}
+
+impl Basin<Multigrid> {
+    /// One step in time, as one process of the team does it.
+    fn step(&self, cpu: &mut Cpu<'_>, team: &Team) {
+        let rows = team.rows(self.side);
+        self.begin_step(cpu, rows.clone());
+        team.meet(cpu);
+        self.accelerate(cpu, rows.clone());
+        for (equation, lambda_squared) in EQUATIONS.into_iter().enumerate() {
+            self.solve(cpu, team, equation, lambda_squared);
+        }
+        self.end_step(cpu, rows);
+        team.meet(cpu);
+    }
+
+    /// How much of the last equation is not solved.
+    fn left_over(&self) -> f64 {
+        self.solver.left_over(LAMBDA_SQUARED)
+    }
+
+    /// Solves one of the equations, starting from the solution of the step before.
+    fn solve(&self, cpu: &mut Cpu<'_>, team: &Team, equation: usize, lambda_squared: f64) {
+        let (forces, changes) = (&self.forces[equation], &self.changes[equation]);
+        let grid = self.solver.finest();
+        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
+            let (force, change) = (forces.get(cpu, at), changes.get(cpu, at));
+            grid.rhs.set(cpu, at, force);
+            grid.solution.set(cpu, at, change);
+            cpu.compute(COPY_CYCLES);
+        });
+        team.meet(cpu);
+        self.solver.solve(cpu, team, lambda_squared);
+        self.each_point(cpu, team.rows(self.side), COPY, |cpu, at| {
+            let change = grid.solution.get(cpu, at);
+            changes.set(cpu, at, change);
+            cpu.compute(COPY_CYCLES);
+        });
     }
 }
 

@@ -122,3 +122,16 @@ impl Panels {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 8, 16] {
+            let invocation = Invocation { processes, ..Invocation::default() };
+            crate::trial::run(|memory| build(DESCRIPTION_17, [4, 4, 8], memory, 1.0, 1, &invocation));
+        }
+    }
+}

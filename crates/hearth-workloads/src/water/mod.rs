@@ -1,13 +1,13 @@
 //! Molecular dynamics of liquid water.
 //!
 //! Molecules lie in a box whose sides are joined. In each step all atoms are moved ahead by the
-//! derivatives of their paths (Gear's predictor); springs within molecules and forces between all
-//! pairs that are near enough are summed (`forces.rs`); paths are corrected by what the forces say;
-//! and positions are kept for the trajectory. Each process has a share of the molecules, acts on pairs
+//! derivatives of their paths; springs within molecules and forces between all pairs that are near
+//! enough are summed (`forces.rs`); paths are corrected by what the forces say (`paths.rs`); and positions are kept for the trajectory. Each process has a share of the molecules, acts on pairs
 //! with the half of all others that follows, and sums forces in memory of its own, which all then add
 //! up. Arithmetic prevails, and all but the trajectory fits the cache. (SPLASH's Water.)
 
 mod forces;
+mod paths;
 mod tasks;
 mod turn;
 
@@ -54,9 +54,8 @@ const STEP: f64 = 0.2;
 const THERMAL: f64 = 2.478e-4;
 
 /// Derivatives of a path that are kept, the position being the first, each scaled so that a step
-/// ahead is a sum; and how much of an error in the second each is corrected by (Gear's).
+/// ahead is a sum.
 const ORDERS: usize = 6;
-const CORRECTION: [f64; ORDERS] = [3.0 / 20.0, 251.0 / 360.0, 1.0, 11.0 / 18.0, 1.0 / 6.0, 1.0 / 60.0];
 /// Coordinates of a molecule: three atoms, three axes.
 const COORDINATES: usize = 9;
 /// Doubles of a molecule: its derivatives, the force, and the velocity of its mass.
@@ -66,9 +65,6 @@ const MASS_VELOCITY: usize = FORCE + COORDINATES;
 /// Doubles of a molecule that the trajectory keeps: its atoms' positions and its mass's velocity.
 const KEPT: usize = COORDINATES + 3;
 
-/// Cycles of a coordinate beside its references: ahead (15 sums), and its correction.
-const PREDICT_CYCLES: u64 = 15 * ADD + 11 * SECOND_WORD + LOOP;
-const CORRECT_CYCLES: u64 = 8 * ADD + 8 * MULTIPLY + 13 * SECOND_WORD + LOOP;
 /// Cycles of a spring; of finding whether two molecules are near; of the forces of two atoms, of
 /// which a pair of molecules has nine; of what else a pair has; of adding one force up.
 const SPRING_CYCLES: u64 = 12 * ADD + 11 * MULTIPLY + SQUARE_ROOT + DIVIDE + 6 * SECOND_WORD;
@@ -208,24 +204,6 @@ impl Water {
         molecule * MOLECULE..molecule * MOLECULE + COORDINATES
     }
 
-    /// Moves the atoms a step ahead along their paths.
-    fn predict(&self, cpu: &mut Cpu<'_>, process: usize) {
-        for molecule in self.share(process) {
-            self.fetch(cpu, PREDICT);
-            for at in Self::coordinates(molecule) {
-                let mut path: [f64; ORDERS] =
-                    std::array::from_fn(|order| self.state.get(cpu, at + order * COORDINATES));
-                for last in 0..ORDERS - 1 {
-                    (last..ORDERS - 1).rev().for_each(|order| path[order] += path[order + 1]);
-                }
-                for (order, &value) in path.iter().enumerate().take(ORDERS - 1) {
-                    self.state.set(cpu, at + order * COORDINATES, value);
-                }
-                cpu.compute(PREDICT_CYCLES);
-            }
-        }
-    }
-
     fn atoms(&self, cpu: &mut Cpu<'_>, molecule: usize) -> Atoms {
         let at = molecule * MOLECULE;
         [0, 1, 2].map(|atom| [0, 1, 2].map(|axis| self.state.get(cpu, at + atom * 3 + axis)))
@@ -310,57 +288,6 @@ impl Water {
             sums.set(cpu, at, sum);
         }
         cpu.compute(COORDINATES as u64 * SUM_CYCLES);
-    }
-
-    /// What a coordinate's second derivative should be, scaled, by the force on it.
-    fn wanted(&self, cpu: &mut Cpu<'_>, at: usize, coordinate: usize) -> f64 {
-        self.state.get(cpu, at + FORCE) * (STEP * STEP / 2.0 / MASS[coordinate / 3])
-    }
-
-    /// Starts all paths with the second derivative that the forces say.
-    fn start(&self, cpu: &mut Cpu<'_>, process: usize) {
-        for molecule in self.share(process) {
-            for (coordinate, at) in Self::coordinates(molecule).enumerate() {
-                let wanted = self.wanted(cpu, at, coordinate);
-                self.state.set(cpu, at + 2 * COORDINATES, wanted);
-                cpu.compute(MULTIPLY + LOOP);
-            }
-        }
-        self.books.potential.set(0.0);
-    }
-
-    /// Corrects all paths, and keeps where the atoms are.
-    fn correct(&self, cpu: &mut Cpu<'_>, process: usize, step: usize) {
-        for molecule in self.share(process) {
-            self.fetch(cpu, CORRECT);
-            let kept = (step * self.molecules + molecule) * KEPT;
-            let (mut momentum, mut kinetic) = ([0.0; 3], 0.0);
-            for (coordinate, at) in Self::coordinates(molecule).enumerate() {
-                let wanted = self.wanted(cpu, at, coordinate);
-                let error = wanted - self.state.get(cpu, at + 2 * COORDINATES);
-                for (order, share) in CORRECTION.into_iter().enumerate() {
-                    let corrected = self.state.get(cpu, at + order * COORDINATES) + share * error;
-                    self.state.set(cpu, at + order * COORDINATES, corrected);
-                    match order {
-                        0 => self.trajectory.set(cpu, kept + coordinate, corrected),
-                        1 => {
-                            let mass = MASS[coordinate / 3];
-                            momentum[coordinate % 3] += mass * corrected / STEP;
-                            kinetic += mass * (corrected / STEP) * (corrected / STEP) / 2.0;
-                        }
-                        _ => {}
-                    }
-                }
-                cpu.compute(CORRECT_CYCLES);
-            }
-            self.books.kinetic.set(self.books.kinetic.get() + kinetic);
-            for (axis, momentum) in momentum.into_iter().enumerate() {
-                let value = momentum / MASS.iter().sum::<f64>();
-                self.state.set(cpu, molecule * MOLECULE + MASS_VELOCITY + axis, value);
-                self.trajectory.set(cpu, kept + COORDINATES + axis, value);
-                cpu.compute(DIVIDE);
-            }
-        }
     }
 
     /// Notes the energy after a step.

@@ -86,3 +86,16 @@ impl Water {
         cpu.write_span(self.state.address(0), self.state.len() as u64 * 8);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_processes_comes_to_the_right_result() {
+        for processes in [1, 3, 8, 16] {
+            let invocation = Invocation { processes, ..Invocation::default() };
+            crate::trial::run(|memory| build(&DESCRIPTION_343, 4, memory, 0.3, 1, &invocation));
+        }
+    }
+}
