@@ -12,7 +12,8 @@
  * on the CPU of its column. For the rest of the time it fills holes: it goes after everybody
  * else, and gives way to whoever wakes. It waits in the bound queue of its column, as a stray, so
  * that CPUs that idle find it. What members run is the matrix's business, not that of usage, so
- * no clock (usage.h) moves with them.
+ * no clock (usage.h) moves with them. The kernel's threads for a CPU are members there in every
+ * row.
  *
  * A row's time is over at the tick nearest to its end. The first CPU that ticks then begins the
  * next row, and stops what runs where the matrix has something to say: so rows change on all
@@ -44,7 +45,7 @@ static __always_inline bool is_member(struct hearth_task *tc)
 /* Whether it is this task's time. */
 static __always_inline bool is_in_row(struct hearth_task *tc)
 {
-	return is_member(tc) && (u32)tc->row == row_now;
+	return is_member(tc) && ((u32)tc->row == row_now || tc->row == EVERY_ROW);
 }
 
 /* What a task is ordered by where it waits. */
@@ -108,7 +109,8 @@ verified_alone int take_member(s32 cpu)
 {
 	struct task_struct *p;
 
-	cpu_ctx(cpu)->has_member = false;
+	/* The kernel's thread and a gang's member may both wait. */
+	cpu_ctx(cpu)->has_member = queue_ctx(bound_queue(cpu))->members > 1;
 	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
 		struct hearth_task *tc = task_ctx(p);
 
@@ -118,6 +120,7 @@ verified_alone int take_member(s32 cpu)
 		if (is_in_row(tc) && tc->home == cpu)
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
+	cpu_ctx(cpu)->has_member = false;
 	return false;
 }
 

@@ -200,6 +200,16 @@ verified_alone u64 covered_parts(struct task_struct *p __arg_trusted, u32 index)
 	return covers;
 }
 
+/* Of task->flags; the kernel has it as a macro, too. */
+#define PF_KTHREAD 0x00200000
+
+/* A thread of the kernel's own for the CPU that it is bound to: whoever runs there, in whatever
+ * row, may wait for what it does. */
+static __always_inline bool serves_one_cpu(struct task_struct *p)
+{
+	return p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
+}
+
 /* Looks up what is published now, and what of it is this task's. */
 verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 				struct hearth_task *tc __arg_nonnull, u64 word)
@@ -218,6 +228,10 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 	if (plan != NO_PLAN) {
 		target_follow(plan, task_group(p), tc);
 		target_follow(plan, HEARTH_OF_TASK | (u32)p->pid, tc);
+		if (plans[plan & (HEARTH_PLANS - 1)].nr_rows && serves_one_cpu(p)) {
+			tc->home = scx_bpf_task_cpu(p);
+			tc->row = EVERY_ROW;
+		}
 	}
 	weigh(tc, tc->weight);
 	return 0;

@@ -21,6 +21,7 @@
 #define NO_PID (-1)
 #define NO_PART (-1)
 #define NO_ROW (-1)
+#define EVERY_ROW 0x7fffffff
 #define NO_QUEUE (-1)
 
 host_constant struct hearth_policy policy;

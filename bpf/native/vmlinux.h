@@ -43,6 +43,7 @@ struct task_struct {
 	s32 on_cpu;
 	u32 nr_cpus_allowed;
 	u32 migration_disabled;
+	u32 flags;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
 	struct sched_entity se;

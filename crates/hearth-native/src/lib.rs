@@ -9,7 +9,7 @@ mod storage;
 
 pub use hearth_seam::{
     CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Outcome,
-    TASK_QUEUED, Task as Remembered, TaskStruct,
+    PF_KTHREAD, TASK_QUEUED, Task as Remembered, TaskStruct,
 };
 pub use kfuncs::Kernel;
 pub use storage::{MapValue, TaskStorage};

@@ -7,7 +7,7 @@ use crate::plans::Plans;
 use crate::setting::{Outcome, Setting, Violation};
 use crate::switch;
 use corosensei::Coroutine;
-use hearth_native::{Scheduler, TaskStruct};
+use hearth_native::{PF_KTHREAD, Scheduler, TaskStruct};
 use hearth_policy::Policy;
 use hearth_scx::{Current, Kernel, Scx, Shape, Task};
 use hearth_seam::queue_of;
@@ -27,6 +27,9 @@ const LONGEST_END: usize = 1_000_000;
 const HOTPLUG_ONE_IN: u32 = 16;
 /// CPUs are bits of a number, and it must be possible to shift it by their count.
 const MOST_CPUS: usize = 63;
+
+/// One task of so many is the kernel's, if tasks are unequal: where it is bound to a CPU, rows do not count.
+const KERNELS_OWN_ONE_IN: usize = 5;
 
 type Cpu = Coroutine<(), (), ()>;
 
@@ -48,7 +51,11 @@ pub fn run(
     let kernel = Kernel::new(&scx, load(scx.online())?);
     for task in 0..setting.tasks {
         let (pid, cpu) = (task as i32 + 1, task % machine.cpus());
-        kernel.add_task(&Rc::new(TaskStruct::new(pid, cpu, scx.online(), "racer")));
+        let racer = TaskStruct::new(pid, cpu, scx.online(), "racer");
+        if setting.unequal && task % KERNELS_OWN_ONE_IN == 0 {
+            racer.process_flags.set(PF_KTHREAD);
+        }
+        kernel.add_task(&Rc::new(racer));
     }
     let machine = Machine::new(kernel, machine.kernel.tick_ns, setting.ticks_at_once);
     if setting.unequal {

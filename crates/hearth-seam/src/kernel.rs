@@ -33,6 +33,9 @@ constants! { of_the_real_kernel {
     SCX_ECODE_ACT_RESTART => EXIT_RESTART: i64 = 1 << 48;
 } }
 
+/// A process's flag: it is a thread of the kernel's. A macro in the kernel, and so in `bpf/places.h`.
+pub const PF_KTHREAD: u32 = 0x0020_0000;
+
 shared! {
     /// `struct cpumask`, of a machine with at most 64 CPUs.
     pub struct CpuMask = cpumask {
@@ -56,6 +59,8 @@ shared! {
         pub nr_cpus_allowed: Cell<u32>,
         /// More than 0: it may run only where it is.
         pub migration_disabled: Cell<u32>,
+        /// [`PF_KTHREAD`], if it is the kernel's.
+        pub process_flags @ "flags": Cell<u32>,
         cpus_ptr: Box<CpuMask>,
         /// `SCX_TASK_QUEUED`.
         pub flags @ "scx.flags": Cell<u32>,
@@ -87,6 +92,7 @@ impl TaskStruct {
             on_cpu: Cell::new(0),
             nr_cpus_allowed: Cell::new(allowed.count_ones()),
             migration_disabled: Cell::new(0),
+            process_flags: Cell::new(0),
             cpus_ptr: Box::new(CpuMask { bits: [Cell::new(allowed)] }),
             flags: Cell::new(0),
             weight: Cell::new(100),

@@ -14,6 +14,7 @@ use crate::options::Options;
 use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_hardware::Hardware;
 use hearth_machine::Machine;
+use hearth_native::PF_KTHREAD;
 use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Controller, Policy};
 use std::cell::RefCell;
@@ -139,8 +140,15 @@ impl Simulation {
         if let Some(asked) = application.asked {
             self.kernel.ask(index, asked);
         }
-        let tasks = application.tasks.into_iter();
-        tasks.map(|(name, body)| self.create(by, index, mask, &name, body)).collect()
+        let mut begun = Vec::new();
+        for (name, body) in application.tasks {
+            let task = self.create(by, index, mask, &name, body);
+            if application.is_kernel {
+                self.kernel.tasks[task].scx.sched.process_flags.set(PF_KTHREAD);
+            }
+            begun.push(task);
+        }
+        begun
     }
 
     fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {

@@ -345,6 +345,8 @@ pub struct Application {
     pub tasks: Vec<(String, Body)>,
     /// Nothing if its tasks are scheduled one by one.
     pub asked: Option<Asked>,
+    /// Whether the tasks that run from its start are threads of the kernel's.
+    pub is_kernel: bool,
 }
 
 /// What a parallel program asks of the kernel.
@@ -360,7 +362,14 @@ pub struct Asked {
 impl Application {
     /// An application without tasks yet, which starts with the machine.
     pub fn new(name: &str) -> Self {
-        Self { name: name.into(), start_ns: 0, cpus: u64::MAX, tasks: Vec::new(), asked: None }
+        Self {
+            name: name.into(),
+            start_ns: 0,
+            cpus: u64::MAX,
+            tasks: Vec::new(),
+            asked: None,
+            is_kernel: false,
+        }
     }
 
     /// Adds a task.

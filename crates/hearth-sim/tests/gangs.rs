@@ -172,3 +172,30 @@ fn no_cpu_idles_beside_a_member_whose_row_does_not_run() {
     let result = run("fair", applications, matrix(&[&[1], &[2]], 100));
     assert!(result.elapsed_ns < 1000 * MS + 10 * TICK_NS, "{} ms", result.elapsed_ns / MS);
 }
+
+#[test]
+fn the_kernels_thread_for_a_cpu_waits_for_no_row() {
+    let gangs = || vec![spinners("a", CPUS, 1000), spinners("b", CPUS, 1000)];
+    let server = |is_kernel| {
+        let mut server = Application { cpus: 1 << 2, is_kernel, ..Application::new("server") };
+        server.task("works", |cpu: &mut Cpu<'_>| {
+            for _ in 0..80 {
+                cpu.sleep_ns(20 * MS);
+                cpu.compute(CYCLES_A_MS);
+            }
+        });
+        server
+    };
+    let wait_ms = |is_kernel| {
+        let mut applications = gangs();
+        applications.push(server(is_kernel));
+        let result = run("fair", applications, matrix(&[&[1], &[2]], 100));
+        let tally = &result.applications[2].tally;
+        (tally.wake_wait_ns / tally.wakeups / 1_000, together(&each_ms(&result, 300, 1500), 0))
+    };
+    let ((waits_us, of_gang), (bound_us, _)) = (wait_ms(true), wait_ms(false));
+    assert!(waits_us < 1_000, "{waits_us} us");
+    assert!(bound_us > 20_000, "any other task that is bound there waits: {bound_us} us");
+    // It takes 5 % of one CPU.
+    assert!(2.0 * of_gang > 0.85, "{of_gang}");
+}
