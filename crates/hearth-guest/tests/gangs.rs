@@ -16,6 +16,16 @@ lists() {
 	done
 	hearth set list
 }
+# What the kernel's threads that are bound to a CPU have run and waited, by number, in ns, and how often.
+kernel_waits() {
+	for process in /proc/[0-9]*; do
+		read name <$process/comm
+		case $name in kworker/[0-9]*|ksoftirqd/*)
+			read ran waited times < $process/schedstat
+			echo $1=${process#/proc/} waited_ns=$waited times=$times;;
+		esac
+	done
+}
 section absent
 hearth set list; echo list=$?
 hearth set exec -- echo it runs; echo exec=$?
@@ -32,6 +42,10 @@ section gangs
 hearth exec --gang -- tasks gaps 10000 8 >/tmp/a &
 hearth exec --gang -- tasks gaps 10000 8 >/tmp/b &
 lists 2 'gang, row [01] +0-7'
+kernel_waits from
+sleep 3
+kernel_waits until
+hearth set list | grep -c 'gang, row [01]'
 wait
 section a
 cat /tmp/a
@@ -95,6 +109,29 @@ fn at_once_ns(output: &Output, section: &str) -> Vec<u64> {
         ns[running as usize] += pair[1].0 - pair[0].0;
     }
     ns
+}
+
+#[test]
+fn the_kernels_threads_for_a_cpu_wait_for_no_row() {
+    let Some(output) = output() else { return };
+    let waits = |key| {
+        let all = records(output, "gangs", key);
+        let number = |record: &Record, key: &str| record.get::<u64>(key).unwrap();
+        all.into_iter()
+            .map(|record| (number(&record, key), (number(&record, "waited_ns"), number(&record, "times"))))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (from, until) = (waits("from"), waits("until"));
+    let (mut waited_ns, mut times) = (0, 0);
+    for (pid, (waited, ran)) in until {
+        let before = from.get(&pid).copied().unwrap_or_default();
+        waited_ns += waited - before.0;
+        times += ran - before.1;
+    }
+    assert!(times >= 16, "they ran {times} times");
+    // Two rows of 100 ms are the gangs', and there is no other.
+    assert!(waited_ns / times < 5_000_000, "they waited for {} us", waited_ns / times / 1000);
+    assert!(text(output, "gangs").trim_end().ends_with("\n2"), "both gangs were there");
 }
 
 #[test]
