@@ -4,12 +4,30 @@ use crate::Error;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// `SCHED_OTHER`, `SCHED_BATCH` and `SCHED_EXT`: the classes that a task is moved between.
+/// `SCHED_OTHER`, where tasks begin.
 pub const OTHER: u32 = 0;
-/// See [`OTHER`].
+/// `SCHED_FIFO`.
+pub const FIFO: u32 = 1;
+/// `SCHED_RR`.
+pub const RR: u32 = 2;
+/// `SCHED_BATCH`.
 pub const BATCH: u32 = 3;
-/// See [`OTHER`].
+/// `SCHED_IDLE`.
+pub const IDLE: u32 = 5;
+/// `SCHED_DEADLINE`.
+pub const DEADLINE: u32 = 6;
+/// `SCHED_EXT`, whose tasks sched_ext serves.
 pub const EXT: u32 = 7;
+
+/// Whether tasks of this class share CPUs by their weights, so that sched_ext may serve them.
+pub fn is_fair(policy: u32) -> bool {
+    matches!(policy, OTHER | BATCH | IDLE | EXT)
+}
+
+/// Whether tasks of this class go before all fair ones.
+pub fn is_real_time(policy: u32) -> bool {
+    matches!(policy, FIFO | RR | DEADLINE)
+}
 
 /// The flag that children begin with the default class.
 const RESET_ON_FORK: u64 = 1;
@@ -123,13 +141,13 @@ fn last_error() -> Errno {
 /// What a class is called.
 pub fn class_name(policy: u32) -> String {
     match policy {
-        0 => "SCHED_OTHER".into(),
-        1 => "SCHED_FIFO".into(),
-        2 => "SCHED_RR".into(),
-        3 => "SCHED_BATCH".into(),
-        5 => "SCHED_IDLE".into(),
-        6 => "SCHED_DEADLINE".into(),
-        7 => "SCHED_EXT".into(),
+        OTHER => "SCHED_OTHER".into(),
+        FIFO => "SCHED_FIFO".into(),
+        RR => "SCHED_RR".into(),
+        BATCH => "SCHED_BATCH".into(),
+        IDLE => "SCHED_IDLE".into(),
+        DEADLINE => "SCHED_DEADLINE".into(),
+        EXT => "SCHED_EXT".into(),
         other => format!("class {other}"),
     }
 }
@@ -178,6 +196,14 @@ mod tests {
         assert!(thread != own && processes().all(|pid| pid != thread));
         assert!(threads_of(own).any(|tid| tid == own) && threads_of(own).any(|tid| tid == thread));
         assert!(threads_of(1).all(|tid| tid != own));
+    }
+
+    #[test]
+    fn a_class_is_fair_or_real_time() {
+        for policy in [OTHER, FIFO, RR, BATCH, IDLE, DEADLINE, EXT] {
+            assert!(is_fair(policy) != is_real_time(policy), "{}", class_name(policy));
+        }
+        assert!(is_fair(EXT) && is_real_time(RR) && !is_fair(4) && !is_real_time(4));
     }
 
     #[test]
