@@ -3,6 +3,7 @@
 use crate::Error;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// `SCHED_OTHER`, where tasks begin.
 pub const OTHER: u32 = 0;
@@ -152,6 +153,11 @@ pub fn class_name(policy: u32) -> String {
     }
 }
 
+/// Whether there is a process or thread of this number.
+pub fn exists(tid: i32) -> bool {
+    Path::new(&format!("/proc/{tid}")).exists()
+}
+
 /// The processes of the machine.
 pub fn processes() -> impl Iterator<Item = i32> {
     numbers("/proc")
@@ -214,5 +220,6 @@ mod tests {
         assert_eq!(Class::of(child.id() as i32).unwrap(), None);
         assert_eq!(Thread::now(child.id() as i32), None);
         assert_eq!(name_of(child.id() as i32), "");
+        assert!(!exists(child.id() as i32) && exists(1));
     }
 }
