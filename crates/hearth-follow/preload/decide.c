@@ -5,8 +5,8 @@
  *
  *   - the environment or the program says that the number is not to change (OMP_DYNAMIC=false);
  *   - threads are bound to CPUs: fewer of them would leave their CPUs idle;
- *   - the program itself has thread-local data. What OpenMP calls threadprivate looks like that,
- * and lasts from one region to the next only as long as the number of threads stays.
+ *   - the program itself has thread-local data. What OpenMP calls threadprivate looks like
+ *     that, and lasts from one region to the next only as long as the number of threads stays.
  */
 #include "follow.h"
 #include "hearth.h"

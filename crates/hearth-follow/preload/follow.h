@@ -5,8 +5,12 @@
  *
  *   find.c    the function that the program would have called had this library not been there
  *   decide.c  how many threads: the published number, or the user's own where hands are off
+ *   gate.c    functions that stand before others, whatever these take
+ *   openmp.c  which parallel regions of OpenMP follow
  *   gnu.c     GNU's OpenMP, at the begin of a parallel region
  *   llvm.c    LLVM's OpenMP, in the same way
+ *   tbb.c     oneTBB, by a limit on its workers
+ *   blas.c    OpenBLAS and BLIS, at the begin of the calls that use several threads
  *
  * The rule of all of them: the user's word goes first, never more threads than the user's number,
  * and what is not known is left as it is.
@@ -38,6 +42,9 @@ enum follow_state {
  * some nanoseconds.
  */
 int follow_threads(enum hearth_runtime runtime, int most, const void *caller);
+
+/* How many threads the user's number gives a region of OpenMP; 0: it is to be left as it is. */
+int follow_region(const void *caller);
 
 /* The number of threads is not to change: for these runtimes, for good. */
 void follow_hands_off(unsigned int runtimes, enum follow_state why);

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A call that would have reached nothing cannot come from a program that runs without this library.
- */
+/* A program that runs without this library makes no call that would have reached nothing. */
 void *follow_pass(struct follow_gate *gate, const void *caller)
 {
 	void *real = follow_real(&gate->function, caller);

@@ -5,32 +5,14 @@
  * clause, 0 if it gives none. Where it gives none this library gives one: for that region alone, so
  * that what omp_get_max_threads() tells stays the user's number, by which programs size their
  * arrays.
- *
- * Left as they are: regions within regions, and those of a league of teams, where the threads of
- * each region are a part of many.
  */
 #include "follow.h"
 
-int omp_get_level(void);
-int omp_get_max_threads(void);
-int omp_get_num_teams(void);
-
 static unsigned int gnu_threads(unsigned int asked, const void *caller)
 {
-	static struct follow_function level = {.name = "omp_get_level"};
-	static struct follow_function teams = {.name = "omp_get_num_teams"};
-	static struct follow_function max_threads = {.name = "omp_get_max_threads"};
-	int (*get_level)(void) = follow_real(&level, caller);
-	int (*get_teams)(void) = follow_real(&teams, caller);
-	int (*get_max_threads)(void) = follow_real(&max_threads, caller);
-	int most, threads;
+	int most = asked ? 0 : follow_region(caller);
+	int threads = most ? follow_threads(HEARTH_RUNTIME_GNU, most, caller) : 0;
 
-	if (asked || !get_level || !get_teams || !get_max_threads)
-		return asked;
-	if (get_level() > 0 || get_teams() > 1)
-		return asked;
-	most = get_max_threads();
-	threads = follow_threads(HEARTH_RUNTIME_GNU, most, caller);
 	return threads < most ? (unsigned int)threads : asked;
 }
 

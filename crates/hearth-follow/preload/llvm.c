@@ -14,9 +14,6 @@
 
 #include <stddef.h>
 
-int omp_get_level(void);
-int omp_get_max_threads(void);
-int omp_get_num_teams(void);
 int __kmpc_global_thread_num(void *place);
 void __kmpc_push_num_threads(void *place, int thread, int threads);
 
@@ -30,14 +27,8 @@ static void note_clause(struct follow_gate *gate, void *real, const void *caller
 
 static void before_region(struct follow_gate *gate, void *real, const void *caller)
 {
-	static struct follow_function level = {.name = "omp_get_level"};
-	static struct follow_function teams = {.name = "omp_get_num_teams"};
-	static struct follow_function max_threads = {.name = "omp_get_max_threads"};
 	static struct follow_function number = {.name = "__kmpc_global_thread_num"};
 	static struct follow_function push = {.name = "__kmpc_push_num_threads"};
-	__typeof__(&omp_get_level) get_level = follow_real(&level, caller);
-	__typeof__(&omp_get_num_teams) get_teams = follow_real(&teams, caller);
-	__typeof__(&omp_get_max_threads) get_max_threads = follow_real(&max_threads, caller);
 	__typeof__(&__kmpc_global_thread_num) get_number = follow_real(&number, caller);
 	__typeof__(&__kmpc_push_num_threads) push_threads = follow_real(&push, caller);
 	bool clause = has_clause;
@@ -45,11 +36,9 @@ static void before_region(struct follow_gate *gate, void *real, const void *call
 
 	(void)gate, (void)real;
 	has_clause = false;
-	if (clause || !get_level || !get_teams || !get_max_threads || !get_number || !push_threads)
+	most = clause || !get_number || !push_threads ? 0 : follow_region(caller);
+	if (!most)
 		return;
-	if (get_level() > 0 || get_teams() > 1)
-		return;
-	most = get_max_threads();
 	threads = follow_threads(HEARTH_RUNTIME_LLVM, most, caller);
 	if (threads < most)
 		push_threads(NULL, get_number(NULL), threads);

@@ -83,11 +83,10 @@ static void forget(void)
 /* The thread is not the program's: it takes no signals, and its stack is small. */
 static void begin(const void *caller)
 {
+	static bool forks_are_seen;
 	sigset_t all, before;
 	pthread_attr_t small;
 	pthread_t thread;
-
-	static bool forks_are_seen;
 
 	if (!find_tbb(caller))
 		return;

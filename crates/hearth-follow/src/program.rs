@@ -68,13 +68,11 @@ impl Program {
 
     /// Why the preloaded library cannot be loaded into it, if so.
     pub fn obstacle(&self) -> Option<&'static str> {
-        let Some(interpreter) = self.interpreter.as_deref().filter(|_| self.known) else {
-            let is_other = "it is no program of this machine's kind";
-            return Some(if self.known {
-                "it is static, so nothing can be loaded into it"
-            } else {
-                is_other
-            });
+        if !self.known {
+            return Some("it is no program of this machine's kind");
+        }
+        let Some(interpreter) = &self.interpreter else {
+            return Some("it is static, so nothing can be loaded into it");
         };
         let name = interpreter.file_name().unwrap_or_default();
         let is_glibc = name.as_bytes().starts_with(b"ld-linux");

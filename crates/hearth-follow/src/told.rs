@@ -24,7 +24,7 @@ impl Told {
         self.last = Some(page);
     }
 
-    /// Why a program that could follow did not.
+    /// Why a program that could follow did not: `enum follow_state` of the preloaded library.
     fn hands_off(&self) -> Option<&'static str> {
         match self.last?.state {
             0 => None,

@@ -2,7 +2,7 @@
 /*
  * How many CPUs this process can get now: not those that it sees, but its share of them, given its
  * mask, its cgroups' quotas and weights, and what else runs. `hearth exec` or the Hearth daemon
- *says it; where neither runs, the number is that of mask and quota.
+ * says it; where neither runs, the number is that of mask and quota.
  *
  * A program of many threads asks at the begin of a parallel region, or follows:
  *

@@ -84,8 +84,7 @@ static int has_word(const char *list, const char *word)
 	return 0;
 }
 
-/* A line of /proc/self/mountinfo: "ID PARENT DEVICE ROOT MOUNT OPTIONS ... - TYPE SOURCE OPTIONS"
- */
+/* Of /proc/self/mountinfo: "ID PARENT DEVICE ROOT MOUNT OPTIONS ... - TYPE SOURCE OPTIONS" */
 static int is_cpu_mount(char *line, void *with)
 {
 	struct hierarchy *found = with;
@@ -137,8 +136,7 @@ static int own_folder(char *folder, size_t size, size_t *top, int *is_v2)
 	own.is_v2 = *is_v2 = cpu.is_v2;
 	if (!*cpu.mount || !each_line("/proc/self/cgroup", is_cgroup_line, &own))
 		return 0;
-	/* A container may see its part of the hierarchy as the whole, under the path of the host.
-	 */
+	/* A container may see its part of the hierarchy as the whole, under the host's path. */
 	root = strlen(cpu.root);
 	below = own.path;
 	if (root > 1)
@@ -201,8 +199,7 @@ static int quota_limit(void)
 	}
 }
 
-/* The CPUs that the process's first thread may run on. A kernel for many CPUs wants a large mask.
- */
+/* The CPUs that the process's first thread may run on. A kernel for many CPUs has a large mask. */
 static int mask_limit(void)
 {
 	unsigned long mask[65536 / (8 * sizeof(unsigned long))];

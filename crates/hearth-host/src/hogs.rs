@@ -44,7 +44,7 @@ pub fn watch(time: Duration) -> Vec<Hog> {
         .flat_map(task::threads_of)
         .filter_map(|tid| {
             let class = Class::of(tid).ok()??;
-            matches!(class.policy, 1 | 2 | 6).then_some(())?;
+            task::is_real_time(class.policy).then_some(())?;
             Some((tid, (class.policy, ran_ns(tid)?)))
         })
         .collect();

@@ -3,13 +3,32 @@
 use crate::Error;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// `SCHED_OTHER`, `SCHED_BATCH` and `SCHED_EXT`: the classes that a task is moved between.
+/// `SCHED_OTHER`, where tasks begin.
 pub const OTHER: u32 = 0;
-/// See [`OTHER`].
+/// `SCHED_FIFO`.
+pub const FIFO: u32 = 1;
+/// `SCHED_RR`.
+pub const RR: u32 = 2;
+/// `SCHED_BATCH`.
 pub const BATCH: u32 = 3;
-/// See [`OTHER`].
+/// `SCHED_IDLE`.
+pub const IDLE: u32 = 5;
+/// `SCHED_DEADLINE`.
+pub const DEADLINE: u32 = 6;
+/// `SCHED_EXT`, whose tasks sched_ext serves.
 pub const EXT: u32 = 7;
+
+/// Whether tasks of this class share CPUs by their weights, so that sched_ext may serve them.
+pub fn is_fair(policy: u32) -> bool {
+    matches!(policy, OTHER | BATCH | IDLE | EXT)
+}
+
+/// Whether tasks of this class go before all fair ones.
+pub fn is_real_time(policy: u32) -> bool {
+    matches!(policy, FIFO | RR | DEADLINE)
+}
 
 /// The flag that children begin with the default class.
 const RESET_ON_FORK: u64 = 1;
@@ -123,15 +142,20 @@ fn last_error() -> Errno {
 /// What a class is called.
 pub fn class_name(policy: u32) -> String {
     match policy {
-        0 => "SCHED_OTHER".into(),
-        1 => "SCHED_FIFO".into(),
-        2 => "SCHED_RR".into(),
-        3 => "SCHED_BATCH".into(),
-        5 => "SCHED_IDLE".into(),
-        6 => "SCHED_DEADLINE".into(),
-        7 => "SCHED_EXT".into(),
+        OTHER => "SCHED_OTHER".into(),
+        FIFO => "SCHED_FIFO".into(),
+        RR => "SCHED_RR".into(),
+        BATCH => "SCHED_BATCH".into(),
+        IDLE => "SCHED_IDLE".into(),
+        DEADLINE => "SCHED_DEADLINE".into(),
+        EXT => "SCHED_EXT".into(),
         other => format!("class {other}"),
     }
+}
+
+/// Whether there is a process or thread of this number.
+pub fn exists(tid: i32) -> bool {
+    Path::new(&format!("/proc/{tid}")).exists()
 }
 
 /// The processes of the machine.
@@ -181,6 +205,14 @@ mod tests {
     }
 
     #[test]
+    fn a_class_is_fair_or_real_time() {
+        for policy in [OTHER, FIFO, RR, BATCH, IDLE, DEADLINE, EXT] {
+            assert!(is_fair(policy) != is_real_time(policy), "{}", class_name(policy));
+        }
+        assert!(is_fair(EXT) && is_real_time(RR) && !is_fair(4) && !is_real_time(4));
+    }
+
+    #[test]
     fn a_thread_that_is_gone_has_no_class() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
@@ -188,5 +220,6 @@ mod tests {
         assert_eq!(Class::of(child.id() as i32).unwrap(), None);
         assert_eq!(Thread::now(child.id() as i32), None);
         assert_eq!(name_of(child.id() as i32), "");
+        assert!(!exists(child.id() as i32) && exists(1));
     }
 }

@@ -58,7 +58,7 @@ fn state(pid: i32, tid: i32, before: Option<&Sample>) -> Option<ThreadState> {
         pid,
         cpu: stat.processor.and_then(|cpu| usize::try_from(cpu).ok())?,
         runnable: stat.state == 'R',
-        fair: matches!(stat.policy, Some(0 | 3 | 5 | 7)),
+        fair: stat.policy.is_some_and(task::is_fair),
         ran_ns,
         waited_ns,
         slices,

@@ -1,8 +1,8 @@
 //! Takes snapshots of this machine, with whatever scheduler it has, and says what they take.
 //! Needs root: `snapshots [TIMES]`.
 
+use hearth_host::clock::thread_cpu_time;
 use hearth_linux::Snapshots;
-use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::time::Instant;
 
@@ -13,13 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut snapshots = Snapshots::load(&host, None, false)?;
     println!("loaded_ms={:.1}", begin.elapsed().as_secs_f64() * 1e3);
     for _ in 0..times {
-        let (begin, used) = (Instant::now(), clock_gettime(ClockId::ThreadCPUTime));
+        let (begin, used) = (Instant::now(), thread_cpu_time());
         let snapshot = snapshots.take()?;
-        let used = clock_gettime(ClockId::ThreadCPUTime) - used;
+        let used = thread_cpu_time() - used;
         println!(
             "took_ms={:.3} cpu_ms={:.3} tasks={} runnable={} masks={} groups={}",
             begin.elapsed().as_secs_f64() * 1e3,
-            used.tv_nsec as f64 / 1e6,
+            used.as_secs_f64() * 1e3,
             snapshot.tasks.len(),
             snapshot.tasks.iter().filter(|task| task.is_runnable()).count(),
             snapshot.masks.len(),

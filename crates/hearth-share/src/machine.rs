@@ -1,6 +1,7 @@
 //! The machine as a whole: which CPUs are there, how much of them is used, and what a process uses.
 
 use crate::demand::Mask;
+use hearth_host::task::{IDLE, OTHER, is_real_time};
 use procfs::FromRead;
 use procfs::process::Stat;
 use std::fs;
@@ -112,16 +113,17 @@ impl Process {
             start: stat.starttime,
             ticks: stat.utime.saturating_add(stat.stime),
             threads: stat.num_threads.max(1) as f64,
-            weight: weight(stat.nice, stat.policy.unwrap_or(0)),
+            weight: weight(stat.nice, stat.policy.unwrap_or(OTHER)),
         })
     }
 }
 
-/// Each step of nice is a quarter; real-time classes take what they want.
+/// Each step of nice is a quarter; real-time classes take what they want, and the idle class has what the
+/// kernel gives it (`WEIGHT_IDLEPRIO`).
 fn weight(nice: i64, policy: u32) -> f64 {
     match policy {
-        1 | 2 | 6 => 1e7,
-        5 => 3.0,
+        _ if is_real_time(policy) => 1e7,
+        IDLE => 3.0,
         _ => crate::cgroups::USUAL_WEIGHT * 1.25_f64.powi(-(nice.clamp(-20, 19) as i32)),
     }
 }

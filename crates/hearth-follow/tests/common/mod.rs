@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use hearth_hints::page::{Page, Why};
-use rustix::time::{ClockId, clock_gettime};
+use hearth_host::clock::now_ns;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -88,8 +88,7 @@ fn pages(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 fn tell(folder: &Path, cpus: u32) {
-    let now = clock_gettime(ClockId::Monotonic);
-    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let now_ns = now_ns();
     for path in pages(folder) {
         if let Ok(file) = File::options().write(true).open(path) {
             file.write_all_at(&Page::said(cpus, Why::Share, now_ns), Page::SAID).unwrap();

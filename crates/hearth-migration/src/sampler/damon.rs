@@ -3,8 +3,8 @@
 use super::{Backend, Lost, Sampler, Seen};
 use hearth_host::damon::{Claim, List, Region, SLOTS};
 use hearth_host::journal::{Change, Journal};
+use hearth_host::task;
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 pub(super) struct Damon {
@@ -49,7 +49,7 @@ impl Damon {
 
     /// What an error means: the process may have ended meanwhile.
     fn lost(pid: i32, error: &io::Error) -> Lost {
-        if !Path::new("/proc").join(pid.to_string()).exists() {
+        if !task::exists(pid) {
             return Lost::Gone;
         }
         Lost::Backend(format!("DAMON: {error}"))

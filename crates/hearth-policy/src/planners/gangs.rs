@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Members are the program's tasks that run: one that only waits for others, as parents do for their
-//! children, has no place. A gang stays where it is until it ends, or its number of members changes. Rows that are empty go; every ten
-//! seconds all gangs are placed anew, the widest first, if that takes fewer rows. Gangs that fit beside each
-//! other in one row need not take turns. Where other programs have sets, gangs have the CPUs of the part to
-//! which the plan keeps them.
+//! children, has no place. A gang stays where it is until it ends, or its number of members changes. Rows
+//! that are empty go; every ten seconds all gangs are placed anew, the widest first, if that takes fewer
+//! rows. Gangs that fit beside each other in one row need not take turns. Where other programs have sets,
+//! gangs have the CPUs of the part to which the plan keeps them.
 
 use super::Planner;
 use super::activity::Activity;
@@ -20,6 +20,7 @@ use super::matrix::{Matrix, Stretch};
 use super::programs::Programs;
 use crate::plan::{MAX_TARGETS, Plan, Rows, Target};
 use crate::snapshot::{Asks, Snapshot};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How long a row is, if nothing else is said: as in the paper.
@@ -134,8 +135,10 @@ impl Gangs {
     }
 
     fn drop_empty_rows(&mut self) {
-        for row in (0..self.matrix.rows()).rev().filter(|&row| self.matrix.is_empty(row)).collect::<Vec<_>>()
-        {
+        for row in (0..self.matrix.rows()).rev() {
+            if !self.matrix.is_empty(row) {
+                continue;
+            }
             self.matrix.drop_row(row);
             let places = self.gangs.values_mut().flat_map(|gang| &mut gang.places);
             places.filter(|place| place.row > row).for_each(|place| place.row -= 1);
@@ -147,7 +150,7 @@ impl Gangs {
         let mut matrix = self.empty();
         let mut widest: Vec<(u32, usize)> =
             self.gangs.iter().map(|(id, gang)| (*id, gang.tids.len())).collect();
-        widest.sort_by_key(|(id, width)| (std::cmp::Reverse(*width), *id));
+        widest.sort_by_key(|(id, width)| (Reverse(*width), *id));
         let places: Vec<(u32, Vec<Stretch>)> =
             widest.into_iter().map(|(id, width)| (id, matrix.place(width))).collect();
         if matrix.rows() >= self.matrix.rows() {
@@ -162,10 +165,10 @@ impl Gangs {
     }
 
     fn say(&self, part: Option<usize>, plan: &mut Plan) {
-        let have_others_a_row = self.others_waited < STEPS_TO_FORGET;
         if self.matrix.rows() == 0 {
             return;
         }
+        let have_others_a_row = self.others_waited < STEPS_TO_FORGET;
         let count = self.matrix.rows() + usize::from(have_others_a_row);
         plan.rows = Rows { count, length_ns: self.row_ns };
         for gang in self.gangs.values() {

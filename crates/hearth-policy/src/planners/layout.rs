@@ -10,7 +10,7 @@ pub(super) struct Layout {
 }
 
 /// A CPU: its node, cache domain and number.
-type Cpu = (usize, usize, usize);
+pub(super) type Cpu = (usize, usize, usize);
 
 /// A set in the making.
 struct Set {
@@ -91,12 +91,12 @@ impl Set {
     fn take_whole(&mut self, domains: &mut [Domain]) {
         let mut node = None;
         loop {
-            let fits =
-                |domain: &&mut Domain| domain.free.len() == domain.size && domain.size <= self.missing();
-            let best =
-                domains.iter_mut().filter(|domain| !domain.free.is_empty()).filter(fits).max_by_key(
-                    |domain| (self.had(domain), Some(domain.node) == node, Reverse(domain.free[0])),
-                );
+            let missing = self.missing();
+            let is_whole = |domain: &&mut Domain| domain.free.len() == domain.size && domain.size <= missing;
+            let best = domains
+                .iter_mut()
+                .filter(is_whole)
+                .max_by_key(|domain| (self.had(domain), Some(domain.node) == node, Reverse(domain.free[0])));
             let Some(domain) = best else { return };
             node = Some(domain.node);
             self.cpus.append(&mut domain.free);

@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Programs {
     /// The tasks of each, by its id, ascending; none without.
     pub tids: BTreeMap<u32, Vec<i32>>,
-    /// Tasks of nobody's that run or could, and whether one of them waits.
+    /// Tasks of everybody else that run or could.
     pub others: usize,
+    /// Whether one of them waits.
     pub others_wait: bool,
-    /// The groups of all tasks of nobody's.
+    /// The groups of all tasks of everybody else.
     pub groups_of_others: BTreeSet<u64>,
 }
 

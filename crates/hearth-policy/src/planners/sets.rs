@@ -13,7 +13,7 @@
 //! ```
 
 use super::Planner;
-use super::layout::Layout;
+use super::layout::{Cpu, Layout};
 use super::programs::Programs;
 use crate::plan::{MAX_PARTS, MAX_TARGETS, Plan, Target};
 use crate::snapshot::{Asks, Snapshot};
@@ -30,7 +30,7 @@ const STEPS_TO_RESIZE: u32 = 10;
 pub struct Sets {
     /// In the order in which they asked.
     programs: Vec<Asked>,
-    cpus: Vec<(usize, usize, usize)>,
+    cpus: Vec<Cpu>,
     layout: Layout,
     /// Of everybody else: tasks that run or could, smoothed.
     load: f64,

@@ -1,13 +1,12 @@
 //! `hearth cpus`: how many CPUs a program can get now, and why not more.
 
-use crate::failure::{Failure, Outcome};
+use super::{no_process, require_process};
+use crate::failure::Outcome;
 use crate::output;
 use crate::table::{number, table};
-use anyhow::anyhow;
 use clap::Args;
 use comfy_table::Cell;
 use hearth_share::view::{self, Program, View};
-use std::path::Path;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -25,16 +24,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let gone = |pid: i32| {
-        Failure::Input(anyhow!("there is no process {pid}; `ps -e` or `hearth top` lists those that are"))
-    };
-    if let Some(pid) = arguments.pid.filter(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-        return Err(gone(pid));
-    }
+    arguments.pid.map_or(Ok(()), require_process)?;
     let mut view = view::look(arguments.pid);
     if let Some(pid) = arguments.pid {
         let Some(program) = view.programs.iter().find(|program| program.pid == pid) else {
-            return Err(gone(pid));
+            return Err(no_process(pid));
         };
         let text = sentences(&view, program);
         view.programs.retain(|program| program.pid == pid);

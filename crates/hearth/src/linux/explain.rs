@@ -1,8 +1,8 @@
 //! `hearth explain`: why a task is on its CPU, in words.
 
-use super::plan;
 use super::start::failure;
 use super::trace::{none_runs, watch};
+use super::{no_process, plan};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
@@ -55,9 +55,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn threads(pid: i32) -> Result<Vec<i32>, Failure> {
     let threads: Vec<i32> = threads_of(pid).collect();
     if threads.is_empty() {
-        return Err(Failure::Input(anyhow!(
-            "there is no process {pid}; `ps -e` or `hearth top` lists those that are"
-        )));
+        return Err(no_process(pid));
     }
     Ok(threads)
 }

@@ -12,3 +12,15 @@ pub mod status;
 pub mod stop;
 pub mod trace;
 pub mod undo;
+
+use crate::failure::{Failure, Outcome};
+use anyhow::anyhow;
+
+/// That there is a process, or thread, of this number.
+fn require_process(pid: i32) -> Outcome {
+    if hearth_host::task::exists(pid) { Ok(()) } else { Err(no_process(pid)) }
+}
+
+fn no_process(pid: i32) -> Failure {
+    Failure::Input(anyhow!("there is no process {pid}; `ps -e` or `hearth top` lists those that are"))
+}

@@ -1,16 +1,15 @@
 //! `hearth pages`: where a program's memory lies, and which pages followed it.
 
+use super::require_process;
 use super::start::failure;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output;
 use crate::table::{number, table};
-use anyhow::anyhow;
 use clap::Args;
 use hearth_linux::daemon::{self, Status};
 use hearth_migration::{Backend, Moment, NAME, NodeId, PagesStatus, ProcessPages, Tally};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -42,11 +41,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             (false, None) => output::print(&hint.unwrap_or_default()),
         };
     };
-    if !Path::new("/proc").join(pid.to_string()).exists() {
-        return Err(Failure::Input(anyhow!(
-            "there is no process {pid}; `ps -e` or `hearth top` lists those that are"
-        )));
-    }
+    require_process(pid)?;
     let may_ask = rustix::process::geteuid().is_root();
     let followed = match pages {
         Some(_) if may_ask => daemon::ask_service(&folder, NAME, pid).map_err(failure)?,

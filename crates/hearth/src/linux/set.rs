@@ -1,5 +1,6 @@
 //! `hearth set`: processor sets, and gangs, as the daemon schedules them.
 
+use super::require_process;
 use super::start::failure;
 use crate::failure::{Failure, Outcome};
 use crate::output;
@@ -89,11 +90,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         Action::List { json } => list(&folder, *json),
         Action::Bind { id, pids } => {
-            if let Some(pid) = pids.iter().find(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
-                return Err(Failure::Input(anyhow!(
-                    "there is no process {pid}; `ps -e` lists those that are"
-                )));
-            }
+            pids.iter().try_for_each(|pid| require_process(*pid))?;
             daemon::ask_bind(&folder, *id, pids).map_err(failure)?.ok_or_else(absent)
         }
         Action::Exec { most, command } => exec(&folder, most.cpus(), command),
