@@ -145,6 +145,22 @@ static struct hearth_page *adopt(int folder, const char *name, const struct hear
 	return found;
 }
 
+/*
+ * Has the leader hear of a new page, if there is one that reads the pipe. It is opened for both ways:
+ * so there is no signal when the reader goes meanwhile.
+ */
+static void tell_leader(int folder)
+{
+	int pipe = openat(folder, "news", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat found;
+
+	if (pipe < 0)
+		return;
+	if (!fstat(pipe, &found) && S_ISFIFO(found.st_mode) && write(pipe, "", 1) < 0)
+		errno = 0; /* full: there is enough to read */
+	close(pipe);
+}
+
 /* A page appears whole: it is written beside its place and moved there. */
 static struct hearth_page *make(int folder, const char *name, const struct hearth_page *own)
 {
@@ -160,8 +176,10 @@ static struct hearth_page *make(int folder, const char *name, const struct heart
 	if (write(file, own, sizeof(*own)) == (ssize_t)sizeof(*own))
 		made = map(file);
 	close(file);
-	if (made && !renameat(folder, beside, folder, name))
+	if (made && !renameat(folder, beside, folder, name)) {
+		tell_leader(folder);
 		return made;
+	}
 	if (made)
 		munmap(made, sizeof(*made));
 	unlinkat(folder, beside, 0);

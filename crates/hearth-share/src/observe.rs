@@ -1,10 +1,11 @@
-//! Looks at this machine: what followers use, ten times a second; once a second where they stand, and
-//! who else uses CPUs, with which weight, in which cgroup and on which CPUs. Uses are looked at more
-//! rarely where `/proc` is large, so that each takes two thousandths of a CPU at most.
+//! Looks at this machine: what followers use, ten times a second; once a second where they stand; and once
+//! a second, while CPUs are used by others, who these are, with which weight, in which cgroup and on which
+//! CPUs. Uses are looked at more rarely where `/proc` is large, so that each takes two thousandths of a CPU
+//! at most.
 
 use crate::cgroups::{Groups, Hierarchy, Read, USUAL_WEIGHT};
 use crate::demand::{Application, Demand, Mask};
-use crate::machine::{Paced, Process, Ticks, mask_of, online, ticks_in_second};
+use crate::machine::{COST_SHARE, Paced, Process, Ticks, age, mask_of, online, ticks_in_second};
 use crate::steady::{Id, Look, Present};
 use hearth_host::task;
 use std::collections::HashMap;
@@ -15,6 +16,10 @@ use std::time::{Duration, Instant};
 const ACTIVE_CPUS: f64 = 0.02;
 /// Of the machine: with less idle, somebody waits.
 const SATURATED: f64 = 0.05;
+/// What a process used in less time than this says little: ticks are 10 ms.
+const SHORT_S: f64 = 0.02;
+/// Where others use less, it is not looked who they are.
+const SOMEBODY_CPUS: f64 = 0.1;
 
 /// A process that is to have a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,8 @@ pub struct Following {
     pub id: Id,
     /// CPUs that it would use at most; 0: all.
     pub want: u32,
+    /// CPUs that it was told lately, by whoever led; 0: none.
+    pub told: u32,
 }
 
 /// Looks at the machine again and again.
@@ -38,6 +45,7 @@ pub struct Observer {
     placed: Paced,
     counts: Paced,
     uses: Uses,
+    is_thorough: bool,
 }
 
 impl Observer {
@@ -46,14 +54,21 @@ impl Observer {
         Self {
             hierarchy: Hierarchy::find(),
             machine: online(),
-            scans: Paced::new(Duration::from_secs(1)),
+            scans: Paced::new(Duration::from_secs(1), COST_SHARE),
             scan: Scan::default(),
             places: HashMap::new(),
             cgroups: Read::new(),
-            placed: Paced::new(Duration::from_secs(1)),
-            counts: Paced::new(Duration::ZERO),
+            placed: Paced::new(Duration::from_secs(1), COST_SHARE),
+            counts: Paced::new(Duration::ZERO, COST_SHARE),
             uses: Uses::default(),
+            is_thorough: false,
         }
+    }
+
+    /// One that looks at everything each time, whatever that costs.
+    pub fn thorough() -> Self {
+        let always = || Paced::new(Duration::ZERO, f64::INFINITY);
+        Self { scans: always(), counts: always(), is_thorough: true, ..Self::new() }
     }
 
     /// What others than the followers use, in CPUs.
@@ -68,12 +83,15 @@ impl Observer {
 
     /// The machine as it is now.
     pub fn look(&mut self, now: Instant, following: &[Following]) -> Look {
-        // The first look at all processes takes long, and is no part of what is counted next.
+        self.meet(now, following);
+        // A first look at all processes takes long, and is no part of what is counted next.
         let is_first = self.uses.at.is_none();
         if !is_first {
             self.counts.look(now, || self.uses.count(now, following));
         }
-        self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref()));
+        if self.is_thorough || self.uses.others >= SOMEBODY_CPUS {
+            self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref()));
+        }
         self.placed.look(now, || {
             self.machine = online();
             self.places.clear();
@@ -85,11 +103,28 @@ impl Observer {
         self.demand(following)
     }
 
-    /// The same, with all processes, whatever that costs.
-    pub fn look_again(&mut self, now: Instant, following: &[Following]) -> Look {
-        self.scans = Paced::new(Duration::ZERO);
-        self.counts = Paced::new(Duration::ZERO);
-        self.look(now, following)
+    /// The machine as it was at the last look, with those that follow now.
+    pub fn recall(&mut self, now: Instant, following: &[Following]) -> Look {
+        self.meet(now, following);
+        self.demand(following)
+    }
+
+    /// Newcomers, and what they used before they came: that was no use of others.
+    fn meet(&mut self, now: Instant, following: &[Following]) {
+        self.uses.followers.retain(|id, _| following.iter().any(|one| one.id == *id));
+        for Following { id, .. } in following {
+            if self.uses.followers.contains_key(id) {
+                continue;
+            }
+            let Some(process) = Process::now(id.0).filter(|process| process.start == id.1) else { continue };
+            let (since, ticks) = self.scan.ticks_of(*id, now).unwrap_or((age(id.1), 0));
+            let used_ticks = process.ticks.saturating_sub(ticks) as f64;
+            let before = used_ticks / ticks_in_second() / since.max(SHORT_S);
+            // Since the last count it has used so much already.
+            let counted = self.uses.at.map_or(0.0, |(at, _)| (now - at).as_secs_f64()).min(since);
+            let fresh = (before * counted * ticks_in_second()).min(used_ticks) as u64;
+            self.uses.followers.insert(*id, Used { ticks: process.ticks - fresh, cpus: 0.0, before });
+        }
     }
 
     fn demand(&mut self, following: &[Following]) -> Look {
@@ -97,13 +132,14 @@ impl Observer {
         let mut groups = Groups::new(self.hierarchy.as_ref(), &mut self.cgroups, &mut demand);
         let mut followers = Vec::new();
         self.places.retain(|id, _| following.iter().any(|one| one.id == *id));
-        for Following { id, want } in following {
+        for Following { id, want, told } in following {
             let place = self.places.entry(*id).or_insert_with(|| {
                 let weight = Process::now(id.0).map_or(USUAL_WEIGHT, |process| process.weight);
                 Place::of(id.0, weight, self.hierarchy.as_ref())
             });
-            let used = self.uses.followers.get(id).map_or(0.0, |(_, used)| *used);
-            followers.push(Present { id: *id, application: demand.applications.len(), used });
+            let Used { cpus: used, before, .. } = self.uses.followers.get(id).copied().unwrap_or_default();
+            let application = demand.applications.len();
+            followers.push(Present { id: *id, application, used, before, told: *told });
             let most = demand.cpus();
             let want = if *want == 0 { most } else { f64::from(*want).min(most) };
             place.join(&mut demand, &mut groups, want);
@@ -152,10 +188,20 @@ impl Place {
 #[derive(Debug, Default)]
 struct Uses {
     at: Option<(Instant, Ticks)>,
-    /// The ticks of each follower, and the CPUs that it used since the time before.
-    followers: HashMap<Id, (u64, f64)>,
+    followers: HashMap<Id, Used>,
     others: f64,
     is_saturated: bool,
+}
+
+/// What a follower uses.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    /// When it was last counted.
+    ticks: u64,
+    /// CPUs, since the time before.
+    cpus: f64,
+    /// CPUs, before it followed.
+    before: f64,
 }
 
 impl Uses {
@@ -164,15 +210,13 @@ impl Uses {
         let since = self.at.replace((now, ticks));
         let second = ticks_in_second() * since.map_or(1.0, |(at, _)| (now - at).as_secs_f64().max(1e-3));
         let mut followers_ticks = 0;
-        let mut followers = HashMap::new();
         for Following { id, .. } in following {
             let Some(process) = Process::now(id.0).filter(|process| process.start == id.1) else { continue };
-            let before = self.followers.get(id).map_or(process.ticks, |(ticks, _)| *ticks);
-            let more = process.ticks.saturating_sub(before);
+            let Some(used) = self.followers.get_mut(id) else { continue };
+            let more = process.ticks.saturating_sub(used.ticks);
             followers_ticks += more;
-            followers.insert(*id, (process.ticks, more as f64 / second));
+            *used = Used { ticks: process.ticks, cpus: more as f64 / second, ..*used };
         }
-        self.followers = followers;
         let Some((_, before)) = since else { return };
         let busy = ticks.busy.saturating_sub(before.busy);
         let idle = ticks.idle.saturating_sub(before.idle);
@@ -207,6 +251,12 @@ struct Scan {
 }
 
 impl Scan {
+    /// When a process was looked at, in seconds before `now`, and its ticks then.
+    fn ticks_of(&self, id: Id, now: Instant) -> Option<(f64, u64)> {
+        let (_, ticks) = self.ticks.get(&id.0).filter(|(start, _)| *start == id.1)?;
+        Some(((now - self.at?).as_secs_f64(), *ticks))
+    }
+
     fn look(&mut self, now: Instant, hierarchy: Option<&Hierarchy>) {
         let since = self.at.replace(now);
         let second = ticks_in_second() * since.map_or(1.0, |at| (now - at).as_secs_f64().max(1e-3));

@@ -3,11 +3,12 @@
 //! It looks at `/proc` as any leader does. The scheduler's own snapshots have tasks of one scheduler
 //! only, and none where the kernel's own scheduler stays on.
 
-use crate::leader::{Leader, STEP};
+use crate::leader::Leader;
 use hearth_host::Error;
 use hearth_host::service::{Metric, Running, Service, Setting};
+use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -26,7 +27,9 @@ impl Service for TellPrograms {
 
     fn start(&self, _: &Setting) -> Result<Option<Box<dyn Running>>, Error> {
         let leader = Leader::for_all()?;
-        let state = Arc::new(State::default());
+        let ends = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| Error::Impossible(error.into()))?;
+        let state = Arc::new(State { ends, told: Mutex::default() });
         let shared = Arc::clone(&state);
         let thread = thread::Builder::new().name("followers".into()).spawn(move || lead(leader, &shared));
         let thread = thread.map_err(|error| Error::Impossible(error.into()))?;
@@ -35,9 +38,10 @@ impl Service for TellPrograms {
 }
 
 /// What the thread shares with the daemon.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    ends: AtomicBool,
+    /// Readable when the thread is to end.
+    ends: OwnedFd,
     told: Mutex<Told>,
 }
 
@@ -49,11 +53,11 @@ struct Told {
 }
 
 fn lead(mut leader: Leader, state: &State) {
-    while !state.ends.load(Ordering::Relaxed) {
+    while rustix::io::read(&state.ends, &mut [0; 8]).is_err() {
         leader.step(Instant::now());
         let told = Told { followers: leader.followers(), others_use: leader.observer().others_use() };
         *state.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        thread::park_timeout(STEP);
+        leader.wait(state.ends.as_fd());
     }
 }
 
@@ -90,9 +94,8 @@ impl Running for Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.state.ends.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(&self.state.ends, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
             // A step that panicked has said so.
             let _ = thread.join();
         }

@@ -58,6 +58,10 @@ pub struct Present {
     pub application: usize,
     /// CPUs that it used since the last step.
     pub used: f64,
+    /// CPUs that it used before it followed, which were counted as others' use.
+    pub before: f64,
+    /// What it was told by who led before; 0: nothing.
+    pub told: u32,
 }
 
 /// What a follower is told.
@@ -98,18 +102,40 @@ struct Known {
 }
 
 impl Steady {
-    /// The followers' numbers, in their order.
-    pub fn step(&mut self, mut look: Look) -> Vec<Number> {
-        self.others.count(&mut look);
-        let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
-        self.followers.retain(|id, _| present.contains(id));
+    /// The followers' numbers, in their order, 100 ms after the step before.
+    pub fn step(&mut self, look: Look) -> Vec<Number> {
+        self.meet(&look);
+        self.others.note(look.others_use);
         for follower in &look.followers {
             self.followers.entry(follower.id).or_default().used(follower.used);
         }
+        self.say(look, Known::say)
+    }
+
+    /// The same between two steps, because programs have come or gone: time has hardly passed, so numbers
+    /// only go down, for newcomers, who get theirs.
+    pub fn between(&mut self, look: Look) -> Vec<Number> {
+        self.meet(&look);
+        self.say(look, Known::make_room)
+    }
+
+    fn meet(&mut self, look: &Look) {
+        let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
+        self.followers.retain(|id, _| present.contains(id));
+        for Present { id, before, told, .. } in &look.followers {
+            self.followers.entry(*id).or_insert_with(|| {
+                self.others.forget(*before);
+                Known { said: *told, own: *told, ..Known::default() }
+            });
+        }
+    }
+
+    fn say(&mut self, mut look: Look, say: fn(&mut Known, u32) -> u32) -> Vec<Number> {
+        self.others.count(&mut look);
         let numbers = self.targets(&mut look);
         let say = |(follower, number): (&Present, Number)| {
             let known = self.followers.entry(follower.id).or_default();
-            Number { cpus: known.say(number.cpus), ..number }
+            Number { cpus: say(known, number.cpus), ..number }
         };
         look.followers.iter().zip(numbers).map(say).collect()
     }
@@ -164,7 +190,7 @@ impl Others {
     /// Makes the others' demand what they use now, as far as that is known to be other than when each
     /// of them was looked at. What nobody was seen to use is one application more.
     fn count(&mut self, look: &mut Look) {
-        let now = self.largest_mean(look.others_use);
+        let now = self.means.iter().copied().fold(0.0, f64::max);
         let seen: f64 = look.others.iter().map(|(_, used)| used).sum();
         if now > seen {
             look.demand.applications.push(Application {
@@ -180,10 +206,16 @@ impl Others {
         }
     }
 
-    fn largest_mean(&mut self, use_now: f64) -> f64 {
+    fn note(&mut self, use_now: f64) {
         push(&mut self.uses, use_now, MEAN_STEPS);
         push(&mut self.means, self.uses.iter().sum::<f64>() / MEAN_STEPS as f64, LARGEST_STEPS);
-        self.means.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// One that follows from now on is none of them, and used so much.
+    fn forget(&mut self, cpus: f64) {
+        for known in self.uses.iter_mut().chain(&mut self.means) {
+            *known = (*known - cpus).max(0.0);
+        }
     }
 }
 
@@ -203,14 +235,20 @@ impl Known {
     }
 
     fn say(&mut self, target: u32) -> u32 {
+        self.make_room(target);
         push(&mut self.targets, target, RAISE_STEPS);
         let least = self.targets.iter().copied().min().unwrap_or(target);
-        let is_new = self.said == 0;
-        let has_held = self.targets.len() == RAISE_STEPS && least > self.said;
-        if is_new || target < self.said {
-            self.said = target;
-        } else if has_held {
+        if self.targets.len() == RAISE_STEPS && least > self.said {
             self.said = least;
+        }
+        self.said
+    }
+
+    /// One that is new gets its number at once, and one that had more has less at once.
+    fn make_room(&mut self, target: u32) -> u32 {
+        if self.said == 0 || target < self.said {
+            self.said = target;
+            self.targets.clear();
         }
         self.said
     }

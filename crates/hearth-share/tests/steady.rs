@@ -51,7 +51,8 @@ impl Machine {
             if let Program::Unmanaged(_) = program {
                 others_use += used;
             } else {
-                followers.push(Present { id: (at as i32, 0), application: demand.applications.len(), used });
+                let application = demand.applications.len();
+                followers.push(Present { id: (at as i32, 0), application, used, before: 0.0, told: 0 });
                 demand.applications.push(Application {
                     group: 0,
                     weight: 1024.0,
