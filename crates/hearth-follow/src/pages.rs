@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn those_ahead_are_counted_by_what_they_were_told() {
-        let (folder, pages) = folder();
+        let (_folder, pages) = folder();
         for (pid, cpus) in [(5u32, 2u32), (7, 3), (9, 4)] {
             let told = Page { cpus, ..Page::default() };
             fs::write(pages.path(pid), Page::begun_as_told(pid, 1, &told)).unwrap();

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use hearth_hints::page::{Page, Why};
-use rustix::time::{ClockId, clock_gettime};
+use hearth_host::clock::now_ns;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -36,13 +36,12 @@ impl Place {
 
     /// Tells a number to all that follow.
     fn say(&self, cpus: u32) {
-        let now = clock_gettime(ClockId::Monotonic);
-        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
         for entry in fs::read_dir(self.path("pages")).unwrap().flatten() {
             let is_page = entry.file_name().to_str().unwrap().parse::<u32>().is_ok();
             // It may have gone meanwhile.
-            if let Some(page) = is_page.then(|| File::options().write(true).open(entry.path()).ok()).flatten() {
-                page.write_all_at(&Page::said(cpus, Why::Share, now_ns), Page::SAID).unwrap();
+            if let Some(page) = is_page.then(|| File::options().write(true).open(entry.path()).ok()).flatten()
+            {
+                page.write_all_at(&Page::said(cpus, Why::Share, now_ns()), Page::SAID).unwrap();
             }
         }
     }
