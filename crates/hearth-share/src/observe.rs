@@ -7,6 +7,7 @@ use crate::cgroups::{Groups, Hierarchy, Read, USUAL_WEIGHT};
 use crate::demand::{Application, Demand, Mask};
 use crate::machine::{COST_SHARE, Paced, Process, Ticks, age, mask_of, online, ticks_in_second};
 use crate::steady::{Id, Look, Present};
+use crate::waits::Waits;
 use hearth_host::task;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -147,8 +148,7 @@ impl Observer {
         let mut others = Vec::new();
         for other in self.scan.others.iter().filter(|other| following.iter().all(|one| one.id != other.id)) {
             others.push((demand.applications.len(), other.used));
-            let wants = if self.uses.is_saturated { other.wants_if_it_waits() } else { other.used };
-            other.place.join(&mut demand, &mut groups, wants);
+            other.place.join(&mut demand, &mut groups, other.wants(self.uses.is_saturated));
         }
         Look { demand, followers, others, others_use: self.uses.others }
     }
@@ -231,14 +231,21 @@ struct Other {
     id: Id,
     place: Place,
     used: f64,
+    /// CPUs that it waited for, where that is known.
+    waited: Option<f64>,
     threads: f64,
 }
 
 impl Other {
-    /// What it would use if it waited for nobody. Where CPUs are short, most of a CPU is a thread that
-    /// had to wait; a small part is one that sleeps.
-    fn wants_if_it_waits(&self) -> f64 {
-        if self.used.fract() >= 0.5 { self.used.ceil().min(self.threads.max(self.used)) } else { self.used }
+    /// What it would use if it waited for nobody. Where it is not known what it waited for, and CPUs are
+    /// short, most of a CPU is taken for a thread that had to wait, and a small part for one that sleeps.
+    fn wants(&self, are_short: bool) -> f64 {
+        let most = self.threads.max(self.used);
+        match self.waited {
+            Some(waited) => (self.used + waited).min(most),
+            None if are_short && self.used.fract() >= 0.5 => self.used.ceil().min(most),
+            None => self.used,
+        }
     }
 }
 
@@ -248,6 +255,7 @@ struct Scan {
     at: Option<Instant>,
     ticks: HashMap<i32, (u64, u64)>,
     others: Vec<Other>,
+    waits: HashMap<Id, Waits>,
 }
 
 impl Scan {
@@ -259,19 +267,78 @@ impl Scan {
 
     fn look(&mut self, now: Instant, hierarchy: Option<&Hierarchy>) {
         let since = self.at.replace(now);
-        let second = ticks_in_second() * since.map_or(1.0, |at| (now - at).as_secs_f64().max(1e-3));
+        let seconds = since.map_or(1.0, |at| (now - at).as_secs_f64().max(1e-3));
         let before = std::mem::take(&mut self.ticks);
+        let waited_before = std::mem::take(&mut self.waits);
         self.others.clear();
         for pid in task::processes() {
             let Some(process) = Process::now(pid) else { continue };
             self.ticks.insert(pid, (process.start, process.ticks));
             let Some((start, ticks)) = before.get(&pid).filter(|_| since.is_some()) else { continue };
-            let used = process.ticks.saturating_sub(*ticks) as f64 / second;
+            let used = process.ticks.saturating_sub(*ticks) as f64 / ticks_in_second() / seconds;
             if *start == process.start && used >= ACTIVE_CPUS {
                 let place = Place::of(pid, process.weight, hierarchy);
                 let id = (pid, process.start);
-                self.others.push(Other { id, place, used, threads: process.threads });
+                let waits = Waits::now(pid);
+                let waited =
+                    waits.as_ref().zip(waited_before.get(&id)).map(|(now, before)| now.since_ns(before));
+                self.waits.extend(waits.map(|waits| (id, waits)));
+                let waited = waited.map(|waited_ns| waited_ns as f64 / 1e9 / seconds);
+                self.others.push(Other { id, place, used, waited, threads: process.threads });
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    /// A program with one thread that never sleeps.
+    struct Spinner(Child);
+
+    impl Spinner {
+        fn start() -> Self {
+            Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+        }
+
+        /// The other that it is, when it is known what it waits for.
+        fn find(&self, scan: &Scan) -> Option<Other> {
+            let is_it = |other: &&Other| other.id.0 == self.0.id() as i32 && other.waited.is_some();
+            scan.others.iter().find(is_it).cloned()
+        }
+    }
+
+    impl Drop for Spinner {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    #[test]
+    fn a_program_that_never_sleeps_wants_a_cpu_however_much_of_one_it_gets() {
+        if Waits::now(std::process::id() as i32).is_none() {
+            println!("skipped: this kernel does not count for how long threads wait");
+            return;
+        }
+        let spinners: Vec<_> = (0..2 * online().len()).map(|_| Spinner::start()).collect();
+        let (mut scan, begin) = (Scan::default(), Instant::now());
+        let mut at = begin;
+        loop {
+            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", scan.others);
+            // Ticks are coarse.
+            if at.elapsed() >= Duration::from_millis(300) {
+                at = Instant::now();
+                scan.look(at, None);
+            }
+            let wants: Vec<_> =
+                spinners.iter().filter_map(|spinner| Some(spinner.find(&scan)?.wants(false))).collect();
+            if wants.len() == spinners.len() && wants.iter().all(|wants| *wants > 0.8) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
         }
     }
 }
