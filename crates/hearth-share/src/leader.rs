@@ -9,6 +9,7 @@ use crate::steady::Steady;
 use hearth_hints::page::Why;
 use hearth_host::clock::now_ns;
 use hearth_host::task::Thread;
+use hearth_host::times::Times;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashMap;
 use std::fs;
@@ -74,12 +75,14 @@ impl Leader {
         Self::under(folder, announcement())
     }
 
-    /// The daemon's: there is one, so it leads.
+    /// The daemon's: there is one, so it leads. Where somebody tells `times`, it has no need to read all of
+    /// `/proc`.
     ///
     /// # Errors
     /// If it cannot say so to others.
-    pub fn for_all() -> Result<Self, hearth_host::Error> {
-        Ok(Self::with(Scope::All { _announced: Announced::at(announcement())? }, None))
+    pub fn for_all(times: Times) -> Result<Self, hearth_host::Error> {
+        let leader = Self::with(Scope::All { _announced: Announced::at(announcement())? }, None);
+        Ok(Self { observer: Observer::with_times(times), ..leader })
     }
 
     /// The same where the daemon announces itself here.

@@ -21,6 +21,7 @@ mod news;
 pub mod observe;
 pub mod pages;
 pub mod reason;
+mod scan;
 pub mod service;
 pub mod share;
 pub mod steady;

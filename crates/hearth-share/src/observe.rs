@@ -6,19 +6,20 @@
 use crate::cgroups::{Groups, Hierarchy, Read, USUAL_WEIGHT};
 use crate::demand::{Application, Demand, Mask};
 use crate::machine::{COST_SHARE, Paced, Process, Ticks, age, mask_of, online, ticks_in_second};
+use crate::scan::Scan;
 use crate::steady::{Id, Look, Present};
-use crate::waits::Waits;
-use hearth_host::task;
+use hearth_host::clock::now_ns;
+use hearth_host::times::Times;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What uses less of a CPU is no application, only load.
-const ACTIVE_CPUS: f64 = 0.02;
 /// Of the machine: with less idle, somebody waits.
 const SATURATED: f64 = 0.05;
 /// What a process used in less time than this says little: ticks are 10 ms.
 const SHORT_S: f64 = 0.02;
+/// What was told of all tasks holds for so long.
+const FRESH_NS: u64 = 2_000_000_000;
 /// Where others use less, it is not looked who they are.
 const SOMEBODY_CPUS: f64 = 0.1;
 
@@ -47,6 +48,7 @@ pub struct Observer {
     counts: Paced,
     uses: Uses,
     is_thorough: bool,
+    times: Times,
 }
 
 impl Observer {
@@ -63,7 +65,13 @@ impl Observer {
             counts: Paced::new(Duration::ZERO, COST_SHARE),
             uses: Uses::default(),
             is_thorough: false,
+            times: Times::default(),
         }
+    }
+
+    /// One that has no need to look at all processes where somebody tells what all tasks have used.
+    pub fn with_times(times: Times) -> Self {
+        Self { times, ..Self::new() }
     }
 
     /// One that looks at everything each time, whatever that costs.
@@ -75,6 +83,11 @@ impl Observer {
     /// What others than the followers use, in CPUs.
     pub fn others_use(&self) -> f64 {
         self.uses.others
+    }
+
+    /// Whether who the others are was told at the last look, not read.
+    pub fn is_told(&self) -> bool {
+        self.scan.is_told()
     }
 
     /// What the last look at all processes took.
@@ -91,7 +104,11 @@ impl Observer {
             self.counts.look(now, || self.uses.count(now, following));
         }
         if self.is_thorough || self.uses.others >= SOMEBODY_CPUS {
-            self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref()));
+            let told = self.times.last().filter(|pass| now_ns().saturating_sub(pass.at_ns) < FRESH_NS);
+            self.scans.look(now, || match told {
+                Some(pass) => self.scan.hear(pass, self.hierarchy.as_ref()),
+                None => self.scan.look(now, self.hierarchy.as_ref()),
+            });
         }
         self.placed.look(now, || {
             self.machine = online();
@@ -162,14 +179,14 @@ impl Default for Observer {
 
 /// Where an application stands, which seldom changes.
 #[derive(Clone, Debug)]
-struct Place {
+pub(crate) struct Place {
     cgroup: PathBuf,
     mask: Mask,
     weight: f64,
 }
 
 impl Place {
-    fn of(pid: i32, weight: f64, hierarchy: Option<&Hierarchy>) -> Self {
+    pub fn of(pid: i32, weight: f64, hierarchy: Option<&Hierarchy>) -> Self {
         Self {
             cgroup: hierarchy.map(|hierarchy| hierarchy.of_process(pid)).unwrap_or_default(),
             mask: mask_of(pid),
@@ -222,123 +239,5 @@ impl Uses {
         let idle = ticks.idle.saturating_sub(before.idle);
         self.others = busy.saturating_sub(followers_ticks) as f64 / second;
         self.is_saturated = (idle as f64) < SATURATED * (busy + idle) as f64;
-    }
-}
-
-/// Something that used CPUs when all processes were looked at.
-#[derive(Clone, Debug)]
-struct Other {
-    id: Id,
-    place: Place,
-    used: f64,
-    /// CPUs that it waited for, where that is known.
-    waited: Option<f64>,
-    threads: f64,
-}
-
-impl Other {
-    /// What it would use if it waited for nobody. Where it is not known what it waited for, and CPUs are
-    /// short, most of a CPU is taken for a thread that had to wait, and a small part for one that sleeps.
-    fn wants(&self, are_short: bool) -> f64 {
-        let most = self.threads.max(self.used);
-        match self.waited {
-            Some(waited) => (self.used + waited).min(most),
-            None if are_short && self.used.fract() >= 0.5 => self.used.ceil().min(most),
-            None => self.used,
-        }
-    }
-}
-
-/// All processes, as they were when they were looked at.
-#[derive(Debug, Default)]
-struct Scan {
-    at: Option<Instant>,
-    ticks: HashMap<i32, (u64, u64)>,
-    others: Vec<Other>,
-    waits: HashMap<Id, Waits>,
-}
-
-impl Scan {
-    /// When a process was looked at, in seconds before `now`, and its ticks then.
-    fn ticks_of(&self, id: Id, now: Instant) -> Option<(f64, u64)> {
-        let (_, ticks) = self.ticks.get(&id.0).filter(|(start, _)| *start == id.1)?;
-        Some(((now - self.at?).as_secs_f64(), *ticks))
-    }
-
-    fn look(&mut self, now: Instant, hierarchy: Option<&Hierarchy>) {
-        let since = self.at.replace(now);
-        let seconds = since.map_or(1.0, |at| (now - at).as_secs_f64().max(1e-3));
-        let before = std::mem::take(&mut self.ticks);
-        let waited_before = std::mem::take(&mut self.waits);
-        self.others.clear();
-        for pid in task::processes() {
-            let Some(process) = Process::now(pid) else { continue };
-            self.ticks.insert(pid, (process.start, process.ticks));
-            let Some((start, ticks)) = before.get(&pid).filter(|_| since.is_some()) else { continue };
-            let used = process.ticks.saturating_sub(*ticks) as f64 / ticks_in_second() / seconds;
-            if *start == process.start && used >= ACTIVE_CPUS {
-                let place = Place::of(pid, process.weight, hierarchy);
-                let id = (pid, process.start);
-                let waits = Waits::now(pid);
-                let waited =
-                    waits.as_ref().zip(waited_before.get(&id)).map(|(now, before)| now.since_ns(before));
-                self.waits.extend(waits.map(|waits| (id, waits)));
-                let waited = waited.map(|waited_ns| waited_ns as f64 / 1e9 / seconds);
-                self.others.push(Other { id, place, used, waited, threads: process.threads });
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::process::{Child, Command};
-
-    /// A program with one thread that never sleeps.
-    struct Spinner(Child);
-
-    impl Spinner {
-        fn start() -> Self {
-            Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
-        }
-
-        /// The other that it is, when it is known what it waits for.
-        fn find(&self, scan: &Scan) -> Option<Other> {
-            let is_it = |other: &&Other| other.id.0 == self.0.id() as i32 && other.waited.is_some();
-            scan.others.iter().find(is_it).cloned()
-        }
-    }
-
-    impl Drop for Spinner {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-
-    #[test]
-    fn a_program_that_never_sleeps_wants_a_cpu_however_much_of_one_it_gets() {
-        if Waits::now(std::process::id() as i32).is_none() {
-            println!("skipped: this kernel does not count for how long threads wait");
-            return;
-        }
-        let spinners: Vec<_> = (0..2 * online().len()).map(|_| Spinner::start()).collect();
-        let (mut scan, begin) = (Scan::default(), Instant::now());
-        let mut at = begin;
-        loop {
-            assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", scan.others);
-            // Ticks are coarse.
-            if at.elapsed() >= Duration::from_millis(300) {
-                at = Instant::now();
-                scan.look(at, None);
-            }
-            let wants: Vec<_> =
-                spinners.iter().filter_map(|spinner| Some(spinner.find(&scan)?.wants(false))).collect();
-            if wants.len() == spinners.len() && wants.iter().all(|wants| *wants > 0.8) {
-                return;
-            }
-            std::thread::park_timeout(Duration::from_millis(10));
-        }
     }
 }

@@ -99,10 +99,14 @@ impl Folder {
         openat(&self.file, name, OFlags::RDWR | OFlags::CREATE | NO_LINKS, Mode::RUSR | Mode::WUSR).ok()
     }
 
-    /// The pipe into which newcomers write, made if need be.
+    /// The pipe into which newcomers write, for their leader, made if need be.
     pub(crate) fn pipe(&self) -> Option<OwnedFd> {
         // It may be there already.
         let _ = mknodat(&self.file, PIPE, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+        self.open_pipe()
+    }
+
+    fn open_pipe(&self) -> Option<OwnedFd> {
         let pipe = openat(&self.file, PIPE, OFlags::RDWR | NO_LINKS, Mode::empty()).ok()?;
         let is_pipe =
             fstat(&pipe).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo);
@@ -111,7 +115,7 @@ impl Folder {
 
     /// Has the leader hear that there is a new page.
     pub fn tell_leader(&self) {
-        if let Some(pipe) = self.pipe() {
+        if let Some(pipe) = self.open_pipe() {
             // A pipe that is full tells it, too.
             let _ = rustix::io::write(&pipe, &[0]);
         }

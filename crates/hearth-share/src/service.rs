@@ -1,7 +1,7 @@
 //! The leader as a service of the daemon: it tells the programs of all users.
 //!
-//! It looks at `/proc` as any leader does. The scheduler's own snapshots have tasks of one scheduler
-//! only, and none where the kernel's own scheduler stays on.
+//! Where the scheduler is planned for, who uses CPUs and waits for them comes from the planner's snapshots;
+//! where not, or where the scheduler has some tasks only, from `/proc`, as with any leader.
 
 use crate::leader::Leader;
 use hearth_host::Error;
@@ -25,8 +25,8 @@ impl Service for TellPrograms {
         NAME
     }
 
-    fn start(&self, _: &Setting) -> Result<Option<Box<dyn Running>>, Error> {
-        let leader = Leader::for_all()?;
+    fn start(&self, setting: &Setting) -> Result<Option<Box<dyn Running>>, Error> {
+        let leader = Leader::for_all(setting.times.clone())?;
         let ends = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Error::Impossible(error.into()))?;
         let state = Arc::new(State { ends, told: Mutex::default() });
@@ -50,12 +50,18 @@ struct State {
 struct Told {
     followers: usize,
     others_use: f64,
+    uses_snapshots: bool,
 }
 
 fn lead(mut leader: Leader, state: &State) {
     while rustix::io::read(&state.ends, &mut [0; 8]).is_err() {
         leader.step(Instant::now());
-        let told = Told { followers: leader.followers(), others_use: leader.observer().others_use() };
+        let observer = leader.observer();
+        let told = Told {
+            followers: leader.followers(),
+            others_use: observer.others_use(),
+            uses_snapshots: observer.is_told(),
+        };
         *state.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
         leader.wait(state.ends.as_fd());
     }
@@ -74,8 +80,8 @@ impl Telling {
 
 impl Running for Telling {
     fn status(&self) -> Value {
-        let Told { followers, others_use } = self.told();
-        json!({ "told": followers, "others_use_cpus": others_use })
+        let Told { followers, others_use, uses_snapshots } = self.told();
+        json!({ "told": followers, "others_use_cpus": others_use, "uses_snapshots": uses_snapshots })
     }
 
     fn process(&self, _: i32) -> Value {
