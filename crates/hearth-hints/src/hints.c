@@ -146,8 +146,8 @@ static struct hearth_page *adopt(int folder, const char *name, const struct hear
 }
 
 /*
- * Has the leader hear of a new page, if there is one that reads the pipe. It is opened for both ways:
- * so there is no signal when the reader goes meanwhile.
+ * Has the leader hear of a new page, if there is one that reads the pipe. It is opened for both
+ * ways: so there is no signal when the reader goes meanwhile.
  */
 static void tell_leader(int folder)
 {
@@ -312,8 +312,9 @@ int hearth_cpus_fd(void)
 }
 
 /*
- * A wait looks again and again: half as long as a number lasts at least. A watch of the page would see
- * changes at once, but to end one takes the kernel milliseconds, by which a program would end later.
+ * A wait looks again and again: half as long as a number lasts at least. A watch of the page would
+ * see changes at once, but to end one takes the kernel milliseconds, by which a program would end
+ * later.
  */
 #define LOOK_MS 50
 
