@@ -3,6 +3,7 @@
 
 use hearth_hints::page::Page;
 use hearth_host::task::Thread;
+use hearth_share::pages::Folder;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ impl Pages {
 
     /// The page of a process.
     pub fn of(&self, pid: u32) -> Option<Page> {
-        read(&self.folder.join(pid.to_string()))
+        read(&self.path(pid))
     }
 
     /// CPUs that processes of lower numbers have.
@@ -33,18 +34,27 @@ impl Pages {
         lower.filter_map(|other| self.of(other)).map(|page| page.cpus as usize).sum()
     }
 
-    /// Makes a page for a process that has none yet. One that it has made itself stays.
-    pub fn make(&self, pid: u32) -> io::Result<Made> {
+    /// The path of a process's page.
+    pub fn path(&self, pid: u32) -> PathBuf {
+        self.folder.join(pid.to_string())
+    }
+
+    /// Makes a page for a process that has none yet, which says already what another was told. One that it
+    /// has made itself stays.
+    pub fn make(&self, pid: u32, told: Page) -> io::Result<Made> {
         let process = Thread::now(pid as i32).ok_or(io::ErrorKind::NotFound)?;
-        let path = self.folder.join(pid.to_string());
+        let path = self.path(pid);
         let beside = self.folder.join(format!(".exec-{pid}"));
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
         let made = file
-            .write_all(&Page::begun(pid, process.start))
+            .write_all(&Page::begun_as_told(pid, process.start, &told))
             .and_then(|()| Ok(renameat_with(CWD, &beside, CWD, &path, RenameFlags::NOREPLACE)?));
         if let Err(error) = made {
             fs::remove_file(&beside)?;
             return Err(error);
+        }
+        if let Some(folder) = Folder::open(&self.folder) {
+            folder.tell_leader();
         }
         Ok(Made(path))
     }
@@ -81,11 +91,13 @@ mod tests {
     fn a_page_that_is_made_here_is_read_and_goes() {
         let (folder, pages) = folder();
         let pid = std::process::id();
-        let made = pages.make(pid).unwrap();
+        let told = Page { cpus: 3, why: 2, told_ns: 1 << 40, milli: 2900, ..Page::default() };
+        let made = pages.make(pid, told).unwrap();
         let page = pages.of(pid).unwrap();
-        assert_eq!((page.pid, page.cpus, page.want), (pid, 0, 0));
+        assert_eq!((page.pid, page.want), (pid, 0));
+        assert_eq!((page.cpus, page.why, page.told_ns, page.milli), (3, 2, 1 << 40, 2900));
         assert_eq!(Some(page.start_time), Thread::now(pid as i32).map(|process| process.start));
-        assert!(pages.make(pid).is_err(), "one that is there stays");
+        assert!(pages.make(pid, told).is_err(), "one that is there stays");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         drop(made);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -103,11 +115,10 @@ mod tests {
 
     #[test]
     fn those_ahead_are_counted_by_what_they_were_told() {
-        let (folder, pages) = folder();
+        let (_folder, pages) = folder();
         for (pid, cpus) in [(5u32, 2u32), (7, 3), (9, 4)] {
-            let mut page = Page::begun(pid, 1);
-            page[24..28].copy_from_slice(&cpus.to_ne_bytes());
-            fs::write(folder.path().join(pid.to_string()), page).unwrap();
+            let told = Page { cpus, ..Page::default() };
+            fs::write(pages.path(pid), Page::begun_as_told(pid, 1, &told)).unwrap();
         }
         assert_eq!((pages.ahead_of(5), pages.ahead_of(9), pages.ahead_of(10)), (0, 5, 9));
     }

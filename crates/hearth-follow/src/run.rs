@@ -8,19 +8,21 @@ use crate::program::Program;
 use crate::signals::Forwarder;
 use crate::told::Told;
 use crate::way::Way;
-use hearth_share::leader::{Leader, STEP};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
-use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use hearth_hints::page::Page;
+use hearth_share::Leader;
+use rustix::fd::AsFd;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How long a program is kept waiting at its start for its number, where somebody else makes it.
-const PATIENCE: Duration = Duration::from_millis(20);
+/// How long a program is kept waiting at its start for its number, where somebody else makes it. Who does
+/// answers at once, unless all CPUs are busy.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// How often it is looked meanwhile.
+const LOOK: Duration = Duration::from_micros(100);
 
 /// The program could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +61,9 @@ pub fn exec(
     let program = Program::of_command(words).unwrap_or_default();
     let way = Way::of(&program);
     let mut session = Session::new();
-    let cpus = way.is_told_at_start().then(|| session.cpus_at_start()).flatten();
+    let newcomer = way.follows().then(|| session.newcomer()).flatten();
+    let told = newcomer.as_ref().map(|(_, told)| *told).unwrap_or_default();
+    let cpus = way.is_told_at_start().then(|| limited(told.cpus)).flatten();
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -67,11 +71,18 @@ pub fn exec(
     say(&format!("{name} {}", obstacle.as_deref().unwrap_or(&way.to_string())), obstacle.is_none());
     let forwarder = Forwarder::new()?;
     let child = command.spawn().map_err(|error| ExecError::Start { program: name.clone(), error })?;
+    drop(newcomer);
+    let mut follower = Follower::new(&session, way, &child, told);
     forwarder.forward_to(&child)?;
     begun(Pid::from_child(&child).as_raw_nonzero().get());
-    let mut follower = Follower::new(&session, way, &child);
     let status = session.wait(child, &mut follower)?;
     Ok(Ended { status, name, told: follower.told })
+}
+
+/// The number, if it is not all the CPUs that this process may run on.
+fn limited(cpus: u32) -> Option<usize> {
+    let all = rustix::thread::sched_getaffinity(None).ok()?.count();
+    (0 < cpus && cpus < all).then_some(cpus as usize)
 }
 
 /// Gives the command the environment by which it, or what it starts, follows; or says what keeps it from
@@ -87,7 +98,7 @@ fn prepare(command: &mut Command, program: &Program, way: &Way, cpus: Option<usi
     if let Way::Not(_) = way {
         return Some(way.to_string());
     }
-    if program.obstacle().is_some() {
+    if !matches!(way, Way::Library(_)) && program.obstacle().is_some() {
         return None;
     }
     match library::path() {
@@ -105,67 +116,42 @@ fn prepare(command: &mut Command, program: &Program, way: &Way, cpus: Option<usi
 /// The folder of pages, and who writes the numbers there.
 struct Session {
     pages: Pages,
-    folder: PathBuf,
     leader: Leader,
 }
 
 impl Session {
     fn new() -> Self {
         let folder = hearth_share::pages::own_folder();
-        Self { pages: Pages::new(folder.clone()), leader: Leader::new(&folder), folder }
+        Self { leader: Leader::new(&folder), pages: Pages::new(folder) }
     }
 
-    /// The CPUs that one more program can get now, if that is not all that it may run on. Asked by a page
-    /// of this process, in place of the program that does not exist yet.
-    fn cpus_at_start(&mut self) -> Option<usize> {
+    /// What one more program is told: by a page of this process, in place of the program that does not
+    /// exist yet. So the others make room before it begins.
+    fn newcomer(&mut self) -> Option<(Made, Page)> {
         let own = std::process::id();
-        let all = rustix::thread::sched_getaffinity(None).ok()?.count();
-        let _page = self.pages.make(own).ok()?;
+        let made = self.pages.make(own, Page::default()).ok()?;
         let begin = Instant::now();
         loop {
             self.leader.step(Instant::now());
-            let cpus = self.pages.of(own)?.cpus;
-            if cpus > 0 || begin.elapsed() > PATIENCE {
-                return (0 < cpus && cpus < all).then_some(cpus as usize);
+            let page = self.pages.of(own)?;
+            if page.cpus > 0 || begin.elapsed() > PATIENCE {
+                return Some((made, page));
             }
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(LOOK);
         }
-    }
-
-    /// Pages that come or go change everybody's number, so they end a wait early.
-    fn changes(&self) -> io::Result<OwnedFd> {
-        let changes = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&changes, &self.folder, WatchFlags::MOVED_TO | WatchFlags::DELETE)?;
-        Ok(changes)
     }
 
     fn wait(&mut self, mut child: Child, follower: &mut Follower) -> Result<ExitStatus, ExecError> {
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
-        let changes = self.changes().ok();
-        let step = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
         loop {
             self.leader.step(Instant::now());
             follower.look(&self.pages);
-            let mut polled = vec![PollFd::new(&ended, PollFlags::IN)];
-            polled.extend(changes.iter().map(|changes| PollFd::new(changes, PollFlags::IN)));
-            let _ = poll(&mut polled, Some(&step));
-            if changes.as_ref().is_some_and(has_changed) {
-                self.leader.hasten(Instant::now());
-            }
+            self.leader.wait(ended.as_fd());
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
         }
     }
-}
-
-/// Whether pages have come or gone since this was asked last.
-fn has_changed(changes: &OwnedFd) -> bool {
-    let mut any = false;
-    while rustix::io::read(changes, &mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
-        any = true;
-    }
-    any
 }
 
 /// What is done for the program while it runs.
@@ -179,19 +165,18 @@ struct Follower {
 }
 
 impl Follower {
-    fn new(session: &Session, way: Way, child: &Child) -> Self {
+    fn new(session: &Session, way: Way, child: &Child, told: Page) -> Self {
         let pid = child.id();
         let is_known = match &way {
             Way::Mask(_) => true,
             Way::Library(runtimes) => !runtimes.is_empty(),
             _ => false,
         };
-        Self {
-            pid,
-            _page: is_known.then(|| session.pages.make(pid).ok()).flatten(),
-            mask: matches!(way, Way::Mask(_)).then(|| Mask::of(Pid::from_child(child)).ok()).flatten(),
-            told: Told::default(),
-        }
+        let page = is_known.then(|| session.pages.make(pid, told).ok()).flatten();
+        let mask = matches!(way, Way::Mask(_)).then(|| Mask::of(Pid::from_child(child)).ok()).flatten();
+        let mut follower = Self { pid, _page: page, mask, told: Told::default() };
+        follower.look(&session.pages);
+        follower
     }
 
     fn look(&mut self, pages: &Pages) {

@@ -52,6 +52,11 @@ impl Way {
 }
 
 impl Way {
+    /// Whether it has use for a number.
+    pub fn follows(&self) -> bool {
+        !matches!(self, Self::Users(_) | Self::Not(_))
+    }
+
     /// Whether a number at its start may be all that it, or what it starts, ever reads.
     pub fn is_told_at_start(&self) -> bool {
         match self {

@@ -61,6 +61,12 @@ await_numbers cpus=1 cpus=8
 section again
 start --policy fair
 await_numbers cpus=1 cpus=7
+section others
+tasks spin 4000 0,0,0,0 >/dev/null &
+await_numbers cpus=1 cpus=3
+hearth status --json | grep -o '"uses_snapshots": [a-z]*'
+wait $!
+await_numbers cpus=1 cpus=7
 section gone
 kill -9 $b
 echo max >a/inner/cpu.max
@@ -114,6 +120,12 @@ fn without_the_daemon_programs_go_on_with_mask_and_quota() {
     let Some(output) = output() else { return };
     assert_eq!(text(output, "killed"), "cpus=1 cpus=8");
     assert!(text(output, "again").ends_with("cpus=1 cpus=7"), "{}", text(output, "again"));
+}
+
+#[test]
+fn programs_that_do_not_follow_have_their_share_by_what_the_scheduler_sees() {
+    let Some(output) = output() else { return };
+    assert_eq!(text(output, "others"), "cpus=1 cpus=3\n\"uses_snapshots\": true\ncpus=1 cpus=7");
 }
 
 #[test]

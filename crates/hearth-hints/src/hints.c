@@ -145,6 +145,22 @@ static struct hearth_page *adopt(int folder, const char *name, const struct hear
 	return found;
 }
 
+/*
+ * Has the leader hear of a new page, if there is one that reads the pipe. It is opened for both
+ * ways: so there is no signal when the reader goes meanwhile.
+ */
+static void tell_leader(int folder)
+{
+	int pipe = openat(folder, "news", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat found;
+
+	if (pipe < 0)
+		return;
+	if (!fstat(pipe, &found) && S_ISFIFO(found.st_mode) && write(pipe, "", 1) < 0)
+		errno = 0; /* full: there is enough to read */
+	close(pipe);
+}
+
 /* A page appears whole: it is written beside its place and moved there. */
 static struct hearth_page *make(int folder, const char *name, const struct hearth_page *own)
 {
@@ -160,8 +176,10 @@ static struct hearth_page *make(int folder, const char *name, const struct heart
 	if (write(file, own, sizeof(*own)) == (ssize_t)sizeof(*own))
 		made = map(file);
 	close(file);
-	if (made && !renameat(folder, beside, folder, name))
+	if (made && !renameat(folder, beside, folder, name)) {
+		tell_leader(folder);
 		return made;
+	}
 	if (made)
 		munmap(made, sizeof(*made));
 	unlinkat(folder, beside, 0);
@@ -293,19 +311,20 @@ int hearth_cpus_fd(void)
 	return made;
 }
 
-/* A leader that is gone makes no event, so a wait looks again by itself. */
-#define LOOK_MS 500
-#define LOOK_UNWATCHED_MS 100
+/*
+ * A wait looks again and again: half as long as a number lasts at least. A watch of the page would
+ * see changes at once, but to end one takes the kernel milliseconds, by which a program would end
+ * later.
+ */
+#define LOOK_MS 50
 
 int hearth_cpus_wait(int seen, int timeout_ms)
 {
 	int64_t end = now_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000LL;
-	struct pollfd changes = {.fd = watch_page(), .events = POLLIN};
 	int cpus, kept = errno;
-	char events[512];
 
 	while ((cpus = hearth_cpus()) == seen) {
-		int64_t look_ms = changes.fd < 0 ? LOOK_UNWATCHED_MS : LOOK_MS;
+		int64_t look_ms = LOOK_MS;
 
 		if (timeout_ms >= 0) {
 			int64_t left_ms = (end - now_ns(CLOCK_MONOTONIC) + 999999) / 1000000;
@@ -314,12 +333,8 @@ int hearth_cpus_wait(int seen, int timeout_ms)
 				break;
 			look_ms = left_ms < look_ms ? left_ms : look_ms;
 		}
-		if (poll(&changes, 1, (int)look_ms) > 0)
-			while (read(changes.fd, events, sizeof(events)) > 0)
-				;
+		poll(NULL, 0, (int)look_ms);
 	}
-	if (changes.fd >= 0)
-		close(changes.fd);
 	errno = kept;
 	return cpus;
 }

@@ -73,6 +73,17 @@ impl Page {
         bytes
     }
 
+    /// The same of one that says already what another was told.
+    pub fn begun_as_told(pid: u32, start_time: u64, told: &Self) -> [u8; Self::SIZE] {
+        let mut bytes = Self::begun(pid, start_time);
+        let [said, milli] = [Self::SAID, Self::MILLI].map(|at| at as usize);
+        for (at, word) in [(said, told.cpus), (said + 4, told.why), (milli, told.milli)] {
+            bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes[said + 8..said + 16].copy_from_slice(&told.told_ns.to_ne_bytes());
+        bytes
+    }
+
     /// The page in these bytes, if it is one.
     pub fn read(bytes: &[u8; Self::SIZE]) -> Option<Self> {
         let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -100,6 +111,11 @@ impl Page {
             rest: [word(56), word(60)],
         };
         (page.magic == MAGIC && page.version == VERSION).then_some(page)
+    }
+
+    /// Whether a leader has said a number, and lately: `now_ns` is `CLOCK_MONOTONIC`.
+    pub fn is_told(&self, now_ns: u64) -> bool {
+        self.cpus > 0 && now_ns.saturating_sub(self.told_ns) < TOLD_NS
     }
 
     /// The leader's word, to be written at [`Self::SAID`].

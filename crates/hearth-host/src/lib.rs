@@ -16,6 +16,7 @@ pub mod planner;
 pub mod service;
 pub mod task;
 pub mod threads;
+pub mod times;
 
 pub use error::Error;
 pub use outcome::Outcome;

@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::journal::Journal;
+use crate::times::Times;
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ pub struct Setting {
     pub only: Option<PathBuf>,
     /// Whether Hearth schedules, or the kernel's own scheduler does.
     pub has_scheduler: bool,
+    /// What all tasks have used, where the scheduler is planned for.
+    pub times: Times,
 }
 
 /// Something that can work beside a scheduler.

@@ -8,7 +8,9 @@ use crate::programs::Programs;
 use crate::{Error, Scheduler, Snapshots};
 use hearth_host::clock::{now_ns, thread_cpu_time};
 use hearth_host::planner::Account;
+use hearth_host::times::{Pass, TaskTimes, Times};
 use hearth_machine::host::HostTopology;
+use hearth_policy::snapshot::Task;
 use hearth_policy::{Controller, Plan, Planner, Snapshot};
 use hearth_seam::Outcome;
 use serde::{Deserialize, Serialize};
@@ -84,20 +86,23 @@ struct KernelRoad {
     snapshots: Snapshots,
     board: Board,
     programs: Programs,
+    /// For services: none where the scheduler has some tasks only.
+    times: Option<Times>,
 }
 
 impl KernelRoad {
-    fn open(reach: &Reach, programs: Programs) -> Result<Self, Error> {
+    fn open(reach: &Reach, programs: Programs, times: Times) -> Result<Self, Error> {
         let snapshots = Snapshots::load(&reach.host, Some(reach.task_ctxs.as_fd()), reach.is_partial)?;
         let board = board(reach.data.as_fd(), &reach.host)?;
         crate::memory::give_back();
-        Ok(Self { snapshots, board, programs })
+        Ok(Self { snapshots, board, programs, times: (!reach.is_partial).then_some(times) })
     }
 }
 
 impl Road for KernelRoad {
     fn snapshot(&mut self) -> Result<Snapshot, Error> {
         let mut snapshot = self.snapshots.take()?;
+        self.times.iter().for_each(|times| times.tell(pass(&snapshot)));
         self.programs.follow(&mut snapshot);
         Ok(snapshot)
     }
@@ -106,6 +111,16 @@ impl Road for KernelRoad {
         self.programs.note(snapshot, plan);
         (self.board.publish(plan, until_ns), self.board.published().sequence)
     }
+}
+
+fn pass(snapshot: &Snapshot) -> Pass {
+    let times = |task: &Task| TaskTimes {
+        tid: task.tid,
+        process: task.process,
+        ran_ns: task.ran_ns,
+        waited_ns: task.waited_ns,
+    };
+    Pass { at_ns: snapshot.at_ns, tasks: snapshot.tasks.iter().map(times).collect() }
 }
 
 /// For tests: plans nothing, and after some steps it never returns.
@@ -153,7 +168,7 @@ pub(crate) struct Planning {
 
 impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
-    pub(crate) fn begin(controller: Controller, programs: Programs) -> Result<Self, Error> {
+    pub(crate) fn begin(controller: Controller, programs: Programs, times: Times) -> Result<Self, Error> {
         let (reaches, received) = mpsc::channel();
         let name = controller.names().collect::<Vec<_>>().join(",");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
@@ -161,7 +176,7 @@ impl Planning {
         let shared = Arc::clone(&told);
         thread::Builder::new()
             .name("planner".into())
-            .spawn(move || serve(&received, controller, &programs, &shared))
+            .spawn(move || serve(&received, controller, (&programs, &times), &shared))
             .map_err(|error| Error::refused("begin planning", error.into()))?;
         Ok(Self { reaches, told })
     }
@@ -183,10 +198,15 @@ impl Planning {
 }
 
 /// Plans for one scheduler after the other, until there will be no more.
-fn serve(reaches: &Receiver<Reach>, mut controller: Controller, programs: &Programs, told: &Shared) {
+fn serve(
+    reaches: &Receiver<Reach>,
+    mut controller: Controller,
+    (programs, times): (&Programs, &Times),
+    told: &Shared,
+) {
     let Ok(mut reach) = reaches.recv() else { return };
     loop {
-        let next = match KernelRoad::open(&reach, programs.clone()) {
+        let next = match KernelRoad::open(&reach, programs.clone(), times.clone()) {
             Ok(mut road) => steps(reaches, &mut controller, &mut road, told),
             Err(error) => {
                 lock(told).status.failure = Some(error.to_string());

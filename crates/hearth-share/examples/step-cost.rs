@@ -22,7 +22,7 @@ fn look(applications: usize, masks: usize) -> Look {
         let mask = if at % 2 == 0 { 0 } else { parts[at / 2 % masks] };
         let used = if at % 20 == 0 { 0.0 } else { 1.0 };
         if at % 4 < 2 {
-            followers.push(Present { id: (at as i32, 0), application: at, used });
+            followers.push(Present { id: (at as i32, 0), application: at, used, before: 0.0, told: 0 });
         } else {
             others.push((at, used));
         }

@@ -1,5 +1,7 @@
 //! Who says the numbers: the daemon, for all users; without one, one `hearth exec` of each user.
 
+use crate::machine::Paced;
+use crate::news::{News, wait};
 use crate::observe::{Following, Observer};
 use crate::pages::{Folder, Found, all_folders};
 use crate::reason::numbers;
@@ -7,10 +9,11 @@ use crate::steady::Steady;
 use hearth_hints::page::Why;
 use hearth_host::clock::now_ns;
 use hearth_host::task::Thread;
+use hearth_host::times::Times;
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashMap;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,11 +22,12 @@ use std::time::{Duration, Instant};
 pub const STEP: Duration = Duration::from_millis(100);
 /// A caller that comes a little early is not sent away.
 const EARLY: Duration = Duration::from_millis(10);
-/// How often a number that stays is said again, and how often it is looked who leads.
+/// How often a number that stays is said again.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// Steps that a newcomer calls for are no closer than this.
-const HASTE: Duration = Duration::from_millis(10);
+/// Of a CPU, what telling newcomers between steps may take, and how close that may be.
+const NEWS_SHARE: f64 = 0.1;
+const NEWS_EVERY: Duration = Duration::from_millis(1);
 
 /// Where the daemon says that it leads.
 fn announcement() -> PathBuf {
@@ -36,8 +40,11 @@ pub struct Leader {
     scope: Scope,
     lock: Option<OwnedFd>,
     leads: bool,
-    elected_at: Option<Instant>,
     stepped_at: Option<Instant>,
+    news: Option<News>,
+    /// Whether programs have come since numbers were said.
+    has_news: bool,
+    between: Paced,
     observer: Observer,
     steady: Steady,
     said: HashMap<i32, Said>,
@@ -68,19 +75,21 @@ impl Leader {
         Self::under(folder, announcement())
     }
 
-    /// The daemon's: there is one, so it leads.
+    /// The daemon's: there is one, so it leads. Where somebody tells `times`, it has no need to read all of
+    /// `/proc`.
     ///
     /// # Errors
     /// If it cannot say so to others.
-    pub fn for_all() -> Result<Self, hearth_host::Error> {
-        Ok(Self::with(Scope::All { _announced: Announced::at(announcement())? }, None))
+    pub fn for_all(times: Times) -> Result<Self, hearth_host::Error> {
+        let leader = Self::with(Scope::All { _announced: Announced::at(announcement())? }, None);
+        Ok(Self { observer: Observer::with_times(times), ..leader })
     }
 
     /// The same where the daemon announces itself here.
     pub fn under(folder: &Path, daemon: PathBuf) -> Self {
         let folder = Folder::open(folder).map(Arc::new);
         let lock = folder.as_ref().and_then(|folder| folder.lock_file("leader"));
-        Self::with(Scope::One { folder, daemon }, lock)
+        Self::with(Scope::One { folder: folder.filter(|_| lock.is_some()), daemon }, lock)
     }
 
     fn with(scope: Scope, lock: Option<OwnedFd>) -> Self {
@@ -88,28 +97,63 @@ impl Leader {
             scope,
             lock,
             leads: false,
-            elected_at: None,
             stepped_at: None,
+            news: None,
+            has_news: false,
+            between: Paced::new(NEWS_EVERY, NEWS_SHARE),
             observer: Observer::new(),
             steady: Steady::default(),
             said: HashMap::new(),
         }
     }
 
-    /// Tells all followers their numbers, if it is time and nobody else does. To be called every
-    /// [`STEP`] or more often.
+    /// Tells all followers their numbers, if it is time and nobody else does. To be called again after
+    /// [`Self::wait`].
     pub fn step(&mut self, now: Instant) {
-        if self.stepped_at.is_some_and(|at| now < at + STEP - EARLY) || !self.is_elected(now) {
+        let is_due = self.stepped_at.is_none_or(|at| now >= at + STEP - EARLY);
+        let is_between = self.has_news && self.between.left(now).is_zero();
+        if !is_due && !is_between {
             return;
         }
-        self.stepped_at = Some(now);
+        self.has_news = false;
+        if is_due {
+            self.stepped_at = Some(now);
+        }
+        self.leads = self.scope.is_free() && self.lock.as_ref().is_none_or(takes);
+        if !self.leads {
+            self.news = None;
+            return;
+        }
+        if self.news.is_none() {
+            self.news = self.scope.news();
+        }
+        let begin = Instant::now();
+        self.say(now, is_due);
+        self.between.took(now, begin.elapsed());
+    }
+
+    /// Waits until the next step is to be made, or `other` is readable.
+    pub fn wait(&mut self, other: BorrowedFd<'_>) {
+        let now = Instant::now();
+        let left = self.stepped_at.map_or(STEP, |at| (at + STEP).saturating_duration_since(now));
+        let left = if self.has_news { left.min(self.between.left(now)) } else { left };
+        let news = self.news.iter().map(News::fd);
+        wait(&news.chain([other]).collect::<Vec<_>>(), left);
+        self.has_news |= self.news.as_ref().is_some_and(News::any);
+    }
+
+    fn say(&mut self, now: Instant, is_step: bool) {
         let found = self.scope.found();
         let following: Vec<Following> = found.iter().map(|(_, found)| found.following()).collect();
         self.said.retain(|pid, _| found.iter().any(|(_, found)| found.pid == *pid));
         if found.is_empty() {
             return;
         }
-        let numbers = numbers(self.observer.look(now, &following), &mut self.steady);
+        let numbers = if is_step {
+            numbers(self.observer.look(now, &following), |look| self.steady.step(look))
+        } else {
+            numbers(self.observer.recall(now, &following), |look| self.steady.between(look))
+        };
         for ((folder, found), (number, limits)) in found.into_iter().zip(numbers) {
             let milli = (number.share * 1000.0).round() as u32;
             let said = Said { cpus: number.cpus, why: limits.why(&number), milli, at: now };
@@ -118,16 +162,6 @@ impl Leader {
             {
                 self.said.insert(found.pid, said);
             }
-        }
-    }
-
-    /// A program has come or gone, or who led has: the next step is not to wait.
-    pub fn hasten(&mut self, now: Instant) {
-        if self.stepped_at.is_some_and(|at| now >= at + HASTE) {
-            self.stepped_at = None;
-        }
-        if !self.leads {
-            self.elected_at = None;
         }
     }
 
@@ -144,18 +178,6 @@ impl Leader {
     /// How it looks at the machine.
     pub fn observer(&self) -> &Observer {
         &self.observer
-    }
-
-    /// Whether this one leads, as of a second ago at most.
-    fn is_elected(&mut self, now: Instant) -> bool {
-        if self.elected_at.is_none_or(|at| now >= at + RENEW) {
-            self.elected_at = Some(now);
-            self.leads = match &self.scope {
-                Scope::All { .. } => true,
-                Scope::One { daemon, .. } => !is_announced(daemon) && self.lock.as_ref().is_some_and(takes),
-            };
-        }
-        self.leads
     }
 }
 
@@ -200,6 +222,21 @@ fn takes(lock: &OwnedFd) -> bool {
 }
 
 impl Scope {
+    /// Whether no daemon leads here.
+    fn is_free(&self) -> bool {
+        match self {
+            Self::All { .. } => true,
+            Self::One { folder, daemon } => folder.is_some() && !is_announced(daemon),
+        }
+    }
+
+    fn news(&self) -> Option<News> {
+        match self {
+            Self::All { .. } => News::of_all(),
+            Self::One { folder, .. } => folder.as_ref().and_then(|folder| News::of_folder(folder)),
+        }
+    }
+
     /// The pages of processes that follow, with the folder of each.
     fn found(&self) -> Vec<(Arc<Folder>, Found)> {
         let folders = match self {

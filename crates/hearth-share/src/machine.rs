@@ -1,6 +1,7 @@
 //! The machine as a whole: which CPUs are there, how much of them is used, and what a process uses.
 
 use crate::demand::Mask;
+use hearth_host::clock::since_boot;
 use hearth_host::task::{IDLE, OTHER, is_real_time};
 use procfs::FromRead;
 use procfs::process::Stat;
@@ -9,33 +10,44 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// Of a CPU, what looking at the machine may take.
-const COST_SHARE: f64 = 0.002;
+pub const COST_SHARE: f64 = 0.002;
 
 /// Something that is looked at every so often, and more rarely where that costs much.
 #[derive(Debug)]
 pub struct Paced {
     every: Duration,
+    share: f64,
     next: Option<Instant>,
     /// What the last look took.
     pub cost: Duration,
 }
 
 impl Paced {
-    /// At most once in this time.
-    pub fn new(every: Duration) -> Self {
-        Self { every, next: None, cost: Duration::ZERO }
+    /// At most once in this time, and so that it takes at most this share of a CPU.
+    pub fn new(every: Duration, share: f64) -> Self {
+        Self { every, share, next: None, cost: Duration::ZERO }
+    }
+
+    /// How long it is until it is time.
+    pub fn left(&self, now: Instant) -> Duration {
+        self.next.map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
     }
 
     /// Looks, if it is time; what that costs says when the next time is.
     pub fn look<T>(&mut self, now: Instant, look: impl FnOnce() -> T) -> Option<T> {
-        if self.next.is_some_and(|next| now < next) {
+        if !self.left(now).is_zero() {
             return None;
         }
         let begin = Instant::now();
         let found = look();
-        self.cost = begin.elapsed();
-        self.next = Some(now + self.every.max(self.cost.div_f64(COST_SHARE)));
+        self.took(now, begin.elapsed());
         Some(found)
+    }
+
+    /// The look at this time took so long.
+    pub fn took(&mut self, now: Instant, cost: Duration) {
+        self.cost = cost;
+        self.next = Some(now + self.every.max(cost.div_f64(self.share)));
     }
 }
 
@@ -128,6 +140,11 @@ fn weight(nice: i64, policy: u32) -> f64 {
     }
 }
 
+/// How long ago, in seconds, a process began that began at this tick of the machine's.
+pub fn age(start: u64) -> f64 {
+    (since_boot().as_secs_f64() - start as f64 / ticks_in_second()).max(0.0)
+}
+
 /// Ticks in a second.
 pub fn ticks_in_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
@@ -150,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_is_costly_is_looked_at_more_rarely() {
-        let mut paced = Paced::new(Duration::from_secs(1));
+        let mut paced = Paced::new(Duration::from_secs(1), COST_SHARE);
         let begin = Instant::now();
         assert!(paced.look(begin, || ()).is_some());
         assert!(paced.look(begin, || ()).is_none());

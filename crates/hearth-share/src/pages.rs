@@ -4,13 +4,19 @@
 use crate::machine::Process;
 use crate::observe::Following;
 use hearth_hints::page::{Page, Why};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat, openat2, unlinkat};
+use hearth_host::clock::now_ns;
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, fstat, mknodat, open, openat, openat2, unlinkat,
+};
 use rustix::io::{pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Where the folders of all users are.
 pub const SHARED_MEMORY: &str = "/dev/shm";
+
+/// The name of the pipe of a folder, as `hints.c` has it.
+const PIPE: &str = "news";
 
 /// More files than a user has processes are not looked at.
 const MAX_FILES: usize = 10_000;
@@ -36,7 +42,8 @@ pub struct Found {
 impl Found {
     /// The process as a follower.
     pub fn following(&self) -> Following {
-        Following { id: (self.pid, self.page.start_time), want: self.page.want }
+        let told = if self.page.is_told(now_ns()) { self.page.cpus } else { 0 };
+        Following { id: (self.pid, self.page.start_time), want: self.page.want, told }
     }
 }
 
@@ -53,17 +60,24 @@ pub fn all_folders() -> Vec<Folder> {
     let Ok(above) = open(SHARED_MEMORY, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return Vec::new();
     };
-    let names = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    names
-        .filter_map(|name| {
-            let uid: u32 = name.strip_prefix("hearth-")?.parse().ok()?;
+    folder_names()
+        .filter_map(|(name, uid)| {
             // What a user has mounted there could keep its reader waiting.
             let within = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
             let file = openat2(&above, name, OFlags::DIRECTORY | NO_LINKS, Mode::empty(), within).ok()?;
             Folder::checked(file, uid)
         })
         .collect()
+}
+
+/// What may be a folder of pages by its name, with the user that it would be of.
+pub(crate) fn folder_names() -> impl Iterator<Item = (String, u32)> {
+    let entries = std::fs::read_dir(SHARED_MEMORY).into_iter().flatten().flatten();
+    entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let uid = name.strip_prefix("hearth-")?.parse().ok()?;
+        Some((name, uid))
+    })
 }
 
 impl Folder {
@@ -83,6 +97,28 @@ impl Folder {
     /// A file of this folder that is no page, such as the leader's lock.
     pub fn lock_file(&self, name: &str) -> Option<OwnedFd> {
         openat(&self.file, name, OFlags::RDWR | OFlags::CREATE | NO_LINKS, Mode::RUSR | Mode::WUSR).ok()
+    }
+
+    /// The pipe into which newcomers write, for their leader, made if need be.
+    pub(crate) fn pipe(&self) -> Option<OwnedFd> {
+        // It may be there already.
+        let _ = mknodat(&self.file, PIPE, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0);
+        self.open_pipe()
+    }
+
+    fn open_pipe(&self) -> Option<OwnedFd> {
+        let pipe = openat(&self.file, PIPE, OFlags::RDWR | NO_LINKS, Mode::empty()).ok()?;
+        let is_pipe =
+            fstat(&pipe).is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo);
+        is_pipe.then_some(pipe)
+    }
+
+    /// Has the leader hear that there is a new page.
+    pub fn tell_leader(&self) {
+        if let Some(pipe) = self.open_pipe() {
+            // A pipe that is full tells it, too.
+            let _ = rustix::io::write(&pipe, &[0]);
+        }
     }
 
     /// The pages of processes that are there and this user's. Those of processes that are gone are

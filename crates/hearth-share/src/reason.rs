@@ -1,7 +1,7 @@
 //! Numbers with what bounds them.
 
 use crate::demand::Demand;
-use crate::steady::{Look, Number, Steady};
+use crate::steady::{Look, Number};
 use hearth_hints::page::Why;
 
 /// What bounds a follower, whatever others do.
@@ -50,9 +50,9 @@ impl Limits {
     }
 }
 
-/// The followers' numbers and their limits, in their order.
-pub fn numbers(look: Look, steady: &mut Steady) -> Vec<(Number, Limits)> {
+/// The followers' numbers, as `answer` has them, and their limits, in their order.
+pub fn numbers(look: Look, answer: impl FnOnce(Look) -> Vec<Number>) -> Vec<(Number, Limits)> {
     let limits: Vec<Limits> =
         look.followers.iter().map(|follower| Limits::of(&look.demand, follower.application)).collect();
-    steady.step(look).into_iter().zip(limits).collect()
+    answer(look).into_iter().zip(limits).collect()
 }

@@ -1,13 +1,14 @@
 //! The leader as a service of the daemon: it tells the programs of all users.
 //!
-//! It looks at `/proc` as any leader does. The scheduler's own snapshots have tasks of one scheduler
-//! only, and none where the kernel's own scheduler stays on.
+//! Where the scheduler is planned for, who uses CPUs and waits for them comes from the planner's snapshots;
+//! where not, or where the scheduler has some tasks only, from `/proc`, as with any leader.
 
-use crate::leader::{Leader, STEP};
+use crate::leader::Leader;
 use hearth_host::Error;
 use hearth_host::service::{Metric, Running, Service, Setting};
+use rustix::event::{EventfdFlags, eventfd};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -24,9 +25,11 @@ impl Service for TellPrograms {
         NAME
     }
 
-    fn start(&self, _: &Setting) -> Result<Option<Box<dyn Running>>, Error> {
-        let leader = Leader::for_all()?;
-        let state = Arc::new(State::default());
+    fn start(&self, setting: &Setting) -> Result<Option<Box<dyn Running>>, Error> {
+        let leader = Leader::for_all(setting.times.clone())?;
+        let ends = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| Error::Impossible(error.into()))?;
+        let state = Arc::new(State { ends, told: Mutex::default() });
         let shared = Arc::clone(&state);
         let thread = thread::Builder::new().name("followers".into()).spawn(move || lead(leader, &shared));
         let thread = thread.map_err(|error| Error::Impossible(error.into()))?;
@@ -35,9 +38,10 @@ impl Service for TellPrograms {
 }
 
 /// What the thread shares with the daemon.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    ends: AtomicBool,
+    /// Readable when the thread is to end.
+    ends: OwnedFd,
     told: Mutex<Told>,
 }
 
@@ -46,14 +50,20 @@ struct State {
 struct Told {
     followers: usize,
     others_use: f64,
+    uses_snapshots: bool,
 }
 
 fn lead(mut leader: Leader, state: &State) {
-    while !state.ends.load(Ordering::Relaxed) {
+    while rustix::io::read(&state.ends, &mut [0; 8]).is_err() {
         leader.step(Instant::now());
-        let told = Told { followers: leader.followers(), others_use: leader.observer().others_use() };
+        let observer = leader.observer();
+        let told = Told {
+            followers: leader.followers(),
+            others_use: observer.others_use(),
+            uses_snapshots: observer.is_told(),
+        };
         *state.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        thread::park_timeout(STEP);
+        leader.wait(state.ends.as_fd());
     }
 }
 
@@ -70,8 +80,8 @@ impl Telling {
 
 impl Running for Telling {
     fn status(&self) -> Value {
-        let Told { followers, others_use } = self.told();
-        json!({ "told": followers, "others_use_cpus": others_use })
+        let Told { followers, others_use, uses_snapshots } = self.told();
+        json!({ "told": followers, "others_use_cpus": others_use, "uses_snapshots": uses_snapshots })
     }
 
     fn process(&self, _: i32) -> Value {
@@ -90,9 +100,8 @@ impl Running for Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.state.ends.store(true, Ordering::Relaxed);
+        let _ = rustix::io::write(&self.state.ends, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
             // A step that panicked has said so.
             let _ = thread.join();
         }

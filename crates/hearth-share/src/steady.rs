@@ -1,15 +1,18 @@
 //! The rule that keeps numbers from fluttering. One step is 100 ms.
 //!
-//! - What others use counts as its mean over 300 ms, and of that the largest of the last 400 ms. A
+//! - What others use counts as its mean over 300 ms, and of that the largest of the last 300 ms. A
 //!   burst of 50 ms changes nothing; who comes to stay is seen in 300 ms.
 //! - A number goes down at once, and up when that has held for 3 steps, to the least of these.
 //! - Followers count by what they want, not by what they use: one that has just come gets its share,
-//!   and the others make room. One that has used less than half of its number for 600 ms *lends* the
-//!   rest: others get it, and its own number stays, so that it may come back at any time. Then it uses
-//!   more than it kept, and the others make room in the next step.
+//!   and the others make room, before the next step. One that has used less than half of its number for
+//!   400 ms *lends* the rest: others get it, and its own number stays, so that it may come back at any
+//!   time. Then it uses more than it kept, and the others make room in the next step.
+//! - A number that went up and had to come down within a second does not go up again in the same
+//!   circumstances: until programs come or go, others use half a CPU more or less, or somebody lends.
+//!   What others use depends on the number itself, which could go up and down for ever.
 //! - Where it is nearly a toss-up how to round, what was said stays ([`crate::whole`]).
 //!
-//! After a step in load, numbers are settled within a second.
+//! After a step in load, numbers are settled within a second, but where they go up in vain.
 
 use crate::cgroups::USUAL_WEIGHT;
 use crate::demand::{Application, Demand};
@@ -20,16 +23,20 @@ use std::collections::{HashMap, HashSet, VecDeque};
 /// Steps whose mean is what others use.
 const MEAN_STEPS: usize = 3;
 /// Of so many such means the largest counts.
-const LARGEST_STEPS: usize = 4;
+const LARGEST_STEPS: usize = 3;
 /// Steps for which a higher number must hold.
 const RAISE_STEPS: usize = 3;
 /// Steps for which a follower must use little, to lend.
-const IDLE_STEPS: usize = 6;
+const IDLE_STEPS: usize = 4;
 /// Of its number: what uses less lends.
 const IDLE_SHARE: f64 = 0.5;
 /// What a lender keeps, over what it used; and how far above that it is back.
 const KEPT: f64 = 1.25;
 const BACK_CPUS: f64 = 0.3;
+/// A number that comes down within so many steps after it went up went up in vain.
+const TRIAL_STEPS: usize = 10;
+/// What others use is the same as long as it differs by no more.
+const SAME_CPUS: f64 = 0.5;
 /// The weight of what is seen to be used, and not by whom.
 const UNKNOWN_WEIGHT: f64 = USUAL_WEIGHT;
 
@@ -58,6 +65,10 @@ pub struct Present {
     pub application: usize,
     /// CPUs that it used since the last step.
     pub used: f64,
+    /// CPUs that it used before it followed, which were counted as others' use.
+    pub before: f64,
+    /// What it was told by who led before; 0: nothing.
+    pub told: u32,
 }
 
 /// What a follower is told.
@@ -95,21 +106,60 @@ struct Known {
     /// What it would be told if nobody lent.
     own: u32,
     targets: VecDeque<u32>,
+    /// Steps since its number went up, and the circumstances in which it did.
+    raised: Option<(usize, Circumstances)>,
+    /// Those in which it went up and had to come down again.
+    in_vain: Option<Circumstances>,
+}
+
+/// What a number depends on, but for what others do when it changes.
+#[derive(Clone, Copy, Debug)]
+struct Circumstances {
+    others_use: f64,
+    lenders: usize,
 }
 
 impl Steady {
-    /// The followers' numbers, in their order.
-    pub fn step(&mut self, mut look: Look) -> Vec<Number> {
-        self.others.count(&mut look);
-        let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
-        self.followers.retain(|id, _| present.contains(id));
+    /// The followers' numbers, in their order, 100 ms after the step before.
+    pub fn step(&mut self, look: Look) -> Vec<Number> {
+        self.meet(&look);
+        self.others.note(look.others_use);
         for follower in &look.followers {
             self.followers.entry(follower.id).or_default().used(follower.used);
         }
+        let lenders = self.followers.values().filter(|known| known.keeps.is_some()).count();
+        let now = Circumstances { others_use: self.others.use_now(), lenders };
+        self.say(look, |known, target| known.say(target, now))
+    }
+
+    /// The same between two steps, because programs have come or gone: time has hardly passed, so numbers
+    /// only go down, for newcomers, who get theirs.
+    pub fn between(&mut self, look: Look) -> Vec<Number> {
+        self.meet(&look);
+        self.say(look, Known::make_room)
+    }
+
+    fn meet(&mut self, look: &Look) {
+        let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
+        if present.len() != self.followers.len() || present.iter().any(|id| !self.followers.contains_key(id))
+        {
+            self.followers.values_mut().for_each(|known| (known.raised, known.in_vain) = (None, None));
+        }
+        self.followers.retain(|id, _| present.contains(id));
+        for Present { id, before, told, .. } in &look.followers {
+            self.followers.entry(*id).or_insert_with(|| {
+                self.others.forget(*before);
+                Known { said: *told, own: *told, ..Known::default() }
+            });
+        }
+    }
+
+    fn say(&mut self, mut look: Look, say: impl Fn(&mut Known, u32) -> u32) -> Vec<Number> {
+        self.others.count(&mut look);
         let numbers = self.targets(&mut look);
         let say = |(follower, number): (&Present, Number)| {
             let known = self.followers.entry(follower.id).or_default();
-            Number { cpus: known.say(number.cpus), ..number }
+            Number { cpus: say(known, number.cpus), ..number }
         };
         look.followers.iter().zip(numbers).map(say).collect()
     }
@@ -164,7 +214,7 @@ impl Others {
     /// Makes the others' demand what they use now, as far as that is known to be other than when each
     /// of them was looked at. What nobody was seen to use is one application more.
     fn count(&mut self, look: &mut Look) {
-        let now = self.largest_mean(look.others_use);
+        let now = self.use_now();
         let seen: f64 = look.others.iter().map(|(_, used)| used).sum();
         if now > seen {
             look.demand.applications.push(Application {
@@ -180,10 +230,20 @@ impl Others {
         }
     }
 
-    fn largest_mean(&mut self, use_now: f64) -> f64 {
+    fn use_now(&self) -> f64 {
+        self.means.iter().copied().fold(0.0, f64::max)
+    }
+
+    fn note(&mut self, use_now: f64) {
         push(&mut self.uses, use_now, MEAN_STEPS);
         push(&mut self.means, self.uses.iter().sum::<f64>() / MEAN_STEPS as f64, LARGEST_STEPS);
-        self.means.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// One that follows from now on is none of them, and used so much.
+    fn forget(&mut self, cpus: f64) {
+        for known in self.uses.iter_mut().chain(&mut self.means) {
+            *known = (*known - cpus).max(0.0);
+        }
     }
 }
 
@@ -202,17 +262,39 @@ impl Known {
         };
     }
 
-    fn say(&mut self, target: u32) -> u32 {
+    fn say(&mut self, target: u32, now: Circumstances) -> u32 {
+        let before = self.said;
+        self.raised =
+            self.raised.map(|(steps, then)| (steps + 1, then)).filter(|(steps, _)| *steps <= TRIAL_STEPS);
+        if self.make_room(target) < before
+            && let Some((_, then)) = self.raised.take()
+        {
+            self.in_vain = Some(then);
+        }
         push(&mut self.targets, target, RAISE_STEPS);
         let least = self.targets.iter().copied().min().unwrap_or(target);
-        let is_new = self.said == 0;
-        let has_held = self.targets.len() == RAISE_STEPS && least > self.said;
-        if is_new || target < self.said {
-            self.said = target;
-        } else if has_held {
+        let is_in_vain = self.in_vain.is_some_and(|then| then.are_like(&now));
+        if self.targets.len() == RAISE_STEPS && least > self.said && !is_in_vain {
             self.said = least;
+            self.raised = Some((0, now));
+            self.in_vain = None;
         }
         self.said
+    }
+
+    /// One that is new gets its number at once, and one that had more has less at once.
+    fn make_room(&mut self, target: u32) -> u32 {
+        if self.said == 0 || target < self.said {
+            self.said = target;
+            self.targets.clear();
+        }
+        self.said
+    }
+}
+
+impl Circumstances {
+    fn are_like(&self, other: &Self) -> bool {
+        self.lenders == other.lenders && (self.others_use - other.others_use).abs() <= SAME_CPUS
     }
 }
 

@@ -4,7 +4,7 @@ use crate::observe::{Following, Observer};
 use crate::pages::{Folder, Found, all_folders, own_folder};
 use crate::reason::{Limits, numbers};
 use crate::steady::{Number, Steady};
-use hearth_hints::page::{Page, TOLD_NS, Why};
+use hearth_hints::page::{Page, Why};
 use hearth_host::clock::now_ns;
 use hearth_host::task;
 use serde::Serialize;
@@ -64,17 +64,17 @@ pub fn look(pid: Option<i32>) -> View {
     let found: Vec<Found> = folders.iter().flat_map(Folder::pages).collect();
     let mut following: Vec<Following> = found.iter().map(Found::following).collect();
     if let Some(pid) = pid.filter(|pid| found.iter().all(|found| found.pid != *pid)) {
-        following
-            .extend(crate::machine::Process::now(pid).map(|now| Following { id: (pid, now.start), want: 0 }));
+        let process = crate::machine::Process::now(pid);
+        following.extend(process.map(|now| Following { id: (pid, now.start), want: 0, told: 0 }));
     }
-    let mut observer = Observer::new();
+    let mut observer = Observer::thorough();
     observer.look(Instant::now(), &following);
     std::thread::sleep(LOOK);
-    let look = observer.look_again(Instant::now(), &following);
+    let look = observer.look(Instant::now(), &following);
     let mut steady = Steady::default();
     let mut said = Vec::new();
     for _ in 0..STEPS {
-        said = numbers(look.clone(), &mut steady);
+        said = numbers(look.clone(), |look| steady.step(look));
     }
     let page = |pid: i32| found.iter().find(|found| found.pid == pid).map(|found| found.page);
     let programs = following
@@ -87,7 +87,7 @@ pub fn look(pid: Option<i32>) -> View {
 
 fn program(following: &Following, page: Option<Page>, number: &Number, limits: &Limits) -> Program {
     let pid = following.id.0;
-    let told = page.filter(is_told);
+    let told = page.filter(|page| page.is_told(now_ns()));
     let why = told.and_then(|page| Why::of(page.why)).unwrap_or_else(|| limits.why(number));
     Program {
         pid,
@@ -113,9 +113,4 @@ fn why_name(why: Why) -> &'static str {
         Why::Share => "share",
         Why::Want => "want",
     }
-}
-
-/// Whether somebody told this page a number, and lately.
-fn is_told(page: &Page) -> bool {
-    page.cpus > 0 && now_ns().saturating_sub(page.told_ns) < TOLD_NS
 }

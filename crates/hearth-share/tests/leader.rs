@@ -5,11 +5,13 @@
 use hearth_hints::page::{Page, Why};
 use hearth_host::task::Thread;
 use hearth_share::Leader;
+use hearth_share::leader::STEP;
 use hearth_share::machine::Process;
 use hearth_share::pages::Folder;
 use proptest::prelude::*;
 use rustix::fs::{Mode, mknodat};
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -113,6 +115,35 @@ fn one_leads_at_a_time_and_another_follows_it() {
     assert_eq!(setting.read().cpus, 0);
     drop(first);
     setting.told(&mut second);
+}
+
+#[test]
+fn a_newcomer_is_told_before_the_next_step() {
+    let setting = Setting::new();
+    let mut leader = setting.leader();
+    let begin = Instant::now();
+    leader.step(begin);
+    assert!(leader.leads());
+    setting.write(&setting.page());
+    leader.step(begin + STEP / 2);
+    assert_eq!(setting.read().cpus, 0, "it has not heard of it");
+    Folder::open(setting.folder.path()).unwrap().tell_leader();
+    let (never, _other_end) = std::io::pipe().unwrap();
+    leader.wait(never.as_fd());
+    leader.step(begin + STEP / 2);
+    assert!(setting.read().cpus > 0);
+}
+
+#[test]
+fn a_pipe_that_is_none_keeps_nobody_from_leading() {
+    let setting = Setting::new();
+    let aim = setting.path("aim");
+    fs::write(&aim, "mine").unwrap();
+    symlink(&aim, setting.path("news")).unwrap();
+    setting.write(&setting.page());
+    Folder::open(setting.folder.path()).unwrap().tell_leader();
+    setting.told(&mut setting.leader());
+    assert_eq!(fs::read(&aim).unwrap(), b"mine");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::programs::Programs;
 use crate::{Error, Options, Scheduler, memory};
 use hearth_host::journal::Journal;
 use hearth_host::service::{Running, Service, Setting};
+use hearth_host::times::Times;
 use hearth_machine::host;
 use hearth_policy::{Controller, Planner, Policy, planners};
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub(super) struct Parts {
     pub(super) scheduler: Option<Scheduler>,
     pub(super) planning: Option<Planning>,
     pub(super) programs: Programs,
+    times: Times,
     pub(super) only: Option<Only>,
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
@@ -50,13 +52,14 @@ impl Parts {
             scheduler: None,
             planning: None,
             programs: Programs::default(),
+            times: Times::default(),
             only: None,
             services: BTreeMap::new(),
             since: Instant::now(),
         };
         if work.policy.is_some() && !work.planners.is_empty() {
             let controller = controller(&work.planners, work.planner_stalls)?;
-            parts.planning = Some(Planning::begin(controller, parts.programs.clone())?);
+            parts.planning = Some(Planning::begin(controller, parts.programs.clone(), parts.times.clone())?);
         }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
@@ -66,6 +69,7 @@ impl Parts {
             journal: Arc::clone(journal),
             only: work.only.clone(),
             has_scheduler: parts.scheduler.is_some(),
+            times: parts.times.clone(),
         };
         for service in &work.services {
             parts.services.extend(service.start(&setting)?.map(|running| (service.name(), running)));
