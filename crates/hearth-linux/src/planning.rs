@@ -74,8 +74,8 @@ impl Reach {
     }
 }
 
-/// The road between tasks and the scheduler, in both directions.
-trait Road {
+/// The road between tasks and who schedules them, in both directions.
+pub(crate) trait Road {
     fn snapshot(&mut self) -> Result<Snapshot, Error>;
     fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64);
 }
@@ -154,6 +154,22 @@ pub(crate) struct Planning {
 impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
     pub(crate) fn begin(controller: Controller, programs: Programs) -> Result<Self, Error> {
+        Self::spawn(controller, move |received, controller, told| {
+            serve(received, controller, &programs, told)
+        })
+    }
+
+    /// Begins a thread that plans on one road.
+    pub(crate) fn on(controller: Controller, mut road: impl Road + Send + 'static) -> Result<Self, Error> {
+        Self::spawn(controller, move |received, mut controller, told| {
+            steps(received, &mut controller, &mut road, told);
+        })
+    }
+
+    fn spawn(
+        controller: Controller,
+        plan: impl FnOnce(&Receiver<Reach>, Controller, &Shared) + Send + 'static,
+    ) -> Result<Self, Error> {
         let (reaches, received) = mpsc::channel();
         let name = controller.names().collect::<Vec<_>>().join(",");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
@@ -161,7 +177,7 @@ impl Planning {
         let shared = Arc::clone(&told);
         thread::Builder::new()
             .name("planner".into())
-            .spawn(move || serve(&received, controller, &programs, &shared))
+            .spawn(move || plan(&received, controller, &shared))
             .map_err(|error| Error::refused("begin planning", error.into()))?;
         Ok(Self { reaches, told })
     }

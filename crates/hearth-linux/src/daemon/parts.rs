@@ -1,5 +1,6 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
+use crate::cpusets::{CpusetRoad, Cpusets};
 use crate::only::Only;
 use crate::planning::{Planning, Reach, Stuck};
 use crate::programs::Programs;
@@ -25,6 +26,8 @@ pub struct Work {
     /// The scheduler's planners, of [`planners::NAMES`], in the order in which they make a plan; none if it is
     /// to be left without plans.
     pub planners: Vec<String>,
+    /// Whether programs may ask for sets where there is no scheduler.
+    pub cpusets: bool,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
     /// For tests: after some steps the planner never returns.
@@ -57,6 +60,11 @@ impl Parts {
         if work.policy.is_some() && !work.planners.is_empty() {
             let controller = controller(&work.planners, work.planner_stalls)?;
             parts.planning = Some(Planning::begin(controller, parts.programs.clone())?);
+        } else if work.cpusets {
+            parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
+            let controller = Controller::new(vec![Box::new(planners::Sets::beside_others())]);
+            let road = CpusetRoad::new(parts.programs.clone());
+            parts.planning = Some(Planning::on(controller, road)?);
         }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
@@ -87,6 +95,13 @@ impl Parts {
         }
         self.since = Instant::now();
         Ok(())
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // What was changed is about to be undone, and the thread that plans may be in the middle of a step.
+        self.programs.close();
     }
 }
 

@@ -150,6 +150,23 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Refusal {
     pub(super) error: String,
+    #[serde(default)]
+    pub(super) kind: RefusalKind,
+}
+
+/// Why a request cannot be granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// It did not work.
+    #[default]
+    Failed,
+    /// It is wrong.
+    Wrong,
+    /// This machine cannot do it.
+    Impossible,
+    /// Who asks may not.
+    NotAllowed,
 }
 
 #[cfg(test)]
