@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, has_line, records};
+use common::{Shared, assert_untroubled, first, has_line, records, text};
 use hearth_guest::{Kernel, Output, Record};
 use hearth_machine::list::parse_list;
 use std::collections::BTreeSet;
@@ -245,10 +245,6 @@ fn plain() -> Option<&'static Output> {
     GUEST.output(&format!("{FUNCTIONS}{SCRIPT}"), Kernel::Plain)
 }
 
-fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
-}
-
 fn words(output: &Output, section: &str, key: &str) -> Vec<String> {
     records(output, section, key).iter().map(|record| record.text(key).unwrap().to_owned()).collect()
 }
@@ -389,7 +385,7 @@ fn where_the_kernel_makes_no_partition_it_is_said_and_tried_again() {
 fn what_a_killed_daemon_left_is_undone_once() {
     let Some(output) = plain() else { return };
     let shown = text(output, "killed");
-    assert!(shown.starts_with("2\n") && shown.contains("hearth undo takes them back"), "{shown}");
+    assert!(shown.starts_with("2\n") && shown.contains("ended badly has left changes"), "{shown}");
     assert!(shown.contains("undo=0\n0\ncpu\n") && shown.ends_with("There is nothing to undo"), "{shown}");
     for (name, home) in [("sleeper", "/"), ("bound", "/home"), ("family", "/")] {
         assert_eq!(cgroup(output, "killed", name), home, "{shown}");

@@ -49,6 +49,12 @@ pub struct PlannerStatus {
     pub holds: bool,
     /// The parts of the machine, each a list of CPUs; none if it is undivided.
     pub parts: Vec<Vec<usize>>,
+    /// Rows of time; 0 if nothing runs by rows.
+    #[serde(default)]
+    pub rows: usize,
+    /// How long each is, in seconds.
+    #[serde(default)]
+    pub row_s: f64,
     /// Tasks and groups of which the plan says something.
     pub targets: usize,
     /// Why the last step led to no plan.
@@ -284,6 +290,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
     (status.holds, status.failure) = (true, None);
     if outcome != Outcome::Postponed {
         status.targets = plan.tasks.len() + plan.groups.len();
+        (status.rows, status.row_s) = (plan.rows.count, plan.rows.length_ns as f64 / 1e9);
         status.parts = plan.parts;
     }
     (told.ended, told.holds_for) = (Some(Instant::now()), holds_for);

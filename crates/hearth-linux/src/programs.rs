@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::cpusets::{Cpusets, State};
 use crate::daemon::RefusalKind;
-use hearth_host::task::Thread;
+use hearth_host::task::{Thread, name_of};
 use hearth_policy::snapshot::{Asks, Program, Task};
 use hearth_policy::{Plan, Snapshot};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct ProgramStatus {
     pub most_cpus: Option<usize>,
     /// Its processes.
     pub processes: Vec<i32>,
+    /// The name of the first one's program; empty if there is none.
+    #[serde(default)]
+    pub name: String,
     /// Its tasks that are scheduled.
     pub tasks: usize,
     /// The CPUs that the plan in force gives it; none if it has no part in the plan.
@@ -326,6 +329,7 @@ impl Entry {
             is_gang: self.asks == Asks::Gang,
             most_cpus: self.cpus,
             processes: self.processes.keys().copied().collect(),
+            name: self.processes.keys().next().map(|&pid| name_of(pid)).unwrap_or_default(),
             tasks: self.tasks,
             cpus: self.placed.iter().copied().collect(),
             rows: self.rows.iter().copied().collect(),

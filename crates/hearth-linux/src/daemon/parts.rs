@@ -12,7 +12,7 @@ use hearth_policy::{Controller, Planner, Policy, planners};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is to be in force.
 #[derive(Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Work {
     /// The scheduler's planners, of [`planners::NAMES`], in the order in which they make a plan; none if it is
     /// to be left without plans.
     pub planners: Vec<String>,
+    /// How long a row of gangs is; [`planners::ROW_NS`] if nothing is said.
+    pub gang_row: Option<Duration>,
     /// Whether programs may ask for sets where there is no scheduler.
     pub cpusets: bool,
     /// For tests: see [`Options::stalls`].
@@ -58,7 +60,7 @@ impl Parts {
             since: Instant::now(),
         };
         if work.policy.is_some() && !work.planners.is_empty() {
-            let controller = controller(&work.planners, work.planner_stalls)?;
+            let controller = controller(work)?;
             parts.planning = Some(Planning::begin(controller, parts.programs.clone())?);
         } else if work.cpusets {
             parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
@@ -105,11 +107,13 @@ impl Drop for Parts {
     }
 }
 
-fn controller(names: &[String], stalls: bool) -> Result<Controller, Error> {
-    let planner =
-        |name: &String| planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.clone() });
-    let mut all: Vec<Box<dyn Planner>> = names.iter().map(planner).collect::<Result<_, _>>()?;
-    if stalls {
+fn controller(work: &Work) -> Result<Controller, Error> {
+    let planner = |name: &String| match (name.as_str(), work.gang_row) {
+        ("gangs", Some(row)) => Ok(Box::new(planners::Gangs::of_rows(row.as_nanos() as u64)) as Box<_>),
+        (name, _) => planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.to_owned() }),
+    };
+    let mut all: Vec<Box<dyn Planner>> = work.planners.iter().map(planner).collect::<Result<_, _>>()?;
+    if work.planner_stalls {
         all.push(Box::new(Stuck::default()));
     }
     Ok(Controller::new(all))

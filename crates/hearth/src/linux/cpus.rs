@@ -1,7 +1,7 @@
 //! `hearth cpus`: how many CPUs a program can get now, and why not more.
 
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, shown};
 use crate::table::{number, table};
 use anyhow::anyhow;
 use clap::Args;
@@ -116,11 +116,6 @@ fn reason(program: &Program) -> &'static str {
         "share" => "others want CPUs too",
         _ => "the machine has no more",
     }
-}
-
-/// A name from another process, without what could steer a terminal.
-fn shown(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn count(count: usize, what: &str) -> String {

@@ -172,6 +172,7 @@ mod tests {
             is_gang: false,
             most_cpus: Some(4),
             processes: vec![70, 71],
+            name: "ocean".into(),
             tasks: 9,
             cpus: vec![0, 1, 2, 3],
             rows: Vec::new(),

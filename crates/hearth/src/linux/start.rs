@@ -34,6 +34,10 @@ pub struct Arguments {
     /// if --pages says so; needs no sched_ext
     #[arg(long, conflicts_with_all = ["policy", "planner", "pages_only", "only"])]
     no_scheduler: bool,
+    /// How long a row of gangs' time is, for example 50ms: from 10ms to 10s
+    #[arg(long, value_name = "TIME", value_parser = gang_row, default_value = "100ms")]
+    #[arg(conflicts_with_all = ["no_scheduler", "pages_only"])]
+    gang_row: Duration,
     /// Stop after this time, for example 60s or 10m
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
@@ -57,7 +61,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let choice = &arguments.choice;
     let work = if arguments.no_scheduler { choice.work_without_scheduler() } else { choice.work() };
-    let mut work = Work { stalls: arguments.stall, planner_stalls: arguments.stall_planner, ..work? };
+    let mut work = Work {
+        gang_row: Some(arguments.gang_row),
+        stalls: arguments.stall,
+        planner_stalls: arguments.stall_planner,
+        ..work?
+    };
     work.services.push(Box::new(TellPrograms));
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
@@ -72,6 +81,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
     }
+}
+
+fn gang_row(text: &str) -> Result<Duration, String> {
+    let row = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let may_be = Duration::from_millis(10)..=Duration::from_secs(10);
+    if may_be.contains(&row) { Ok(row) } else { Err("10ms to 10s are possible".into()) }
 }
 
 fn tell(event: Event<'_>) {
