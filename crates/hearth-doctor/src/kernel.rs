@@ -40,7 +40,7 @@ fn sched_ext(root: &Root) -> Finding {
         return Finding::missing(
             SUBJECT,
             found,
-            "boot a kernel built with CONFIG_SCHED_CLASS_EXT; until then, measure without one: hearth observe",
+            "boot a kernel built with CONFIG_SCHED_CLASS_EXT; until then, do without one: hearth start --no-scheduler, hearth observe",
         );
     };
     let loaded = root.text("/sys/kernel/sched_ext/root/ops").filter(|name| !name.is_empty());

@@ -38,10 +38,13 @@ hearth set destroy 7; echo destroy=$?
 hearth set bind 1 999999; echo bind=$?
 hearth set exec -- /bin/absent; echo exec=$?
 
+for row in 9ms 11s soon; do hearth start --gang-row $row 2>&1; echo row=$?; done
+
 section gangs
 hearth exec --gang -- tasks gaps 10000 8 >/tmp/a &
 hearth exec --gang -- tasks gaps 10000 8 >/tmp/b &
 lists 2 'gang, row [01] +0-7'
+hearth status
 kernel_waits from
 sleep 3
 kernel_waits until
@@ -67,8 +70,11 @@ section rest
 cat /tmp/rest
 
 section wide
+hearth stop >/dev/null
+hearth start --pages none --gang-row 50ms
 hearth exec --gang -- tasks spin 60000 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0 >/dev/null &
 lists 1 'gang, row 0-2'
+hearth status
 section killed
 killall -9 tasks
 lists 1 'No set and no gang'
@@ -168,7 +174,20 @@ fn sets_have_cpus_of_their_own() {
 #[test]
 fn a_gang_wider_than_the_machine_has_as_few_rows_as_it_takes() {
     let Some(output) = output() else { return };
-    assert!(text(output, "wide").contains("gang, row 0-2"), "{}", text(output, "wide"));
+    let wide = text(output, "wide");
+    assert!(wide.contains("gang, row 0-2") && wide.contains(" in row 0-2, 21 tasks"), "{wide}");
+}
+
+#[test]
+fn rows_are_told_with_their_length_which_can_be_chosen() {
+    let Some(output) = output() else { return };
+    let (usual, chosen) = (text(output, "gangs"), text(output, "wide"));
+    assert!(
+        usual.contains(" rows of 100ms; ") && usual.contains("(tasks): CPUs 0-7 in row 1, 9 tasks"),
+        "{usual}"
+    );
+    assert!(chosen.contains(" rows of 50ms; "), "{chosen}");
+    assert_eq!(text(output, "wrong").matches("row=2").count(), 3);
 }
 
 #[test]

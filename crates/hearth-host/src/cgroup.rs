@@ -76,7 +76,7 @@ fn find_in(roots: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
     Err(wrong(format!("there is no such cgroup below {}; `systemd-cgls` lists them", roots[0].display())))
 }
 
-fn is_cgroup(folder: &Path) -> bool {
+pub(crate) fn is_cgroup(folder: &Path) -> bool {
     THREAD_LISTS.iter().any(|list| folder.join(list).is_file())
 }
 
@@ -88,7 +88,7 @@ fn named(root: &Path, name: &str) -> Vec<PathBuf> {
 }
 
 /// A cgroup and those below it. One that goes away meanwhile is left out.
-fn descendants(root: &Path) -> Vec<PathBuf> {
+pub(crate) fn descendants(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![root.to_owned()];
     let mut next = 0;
     while next < folders.len() {

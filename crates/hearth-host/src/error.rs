@@ -9,7 +9,7 @@ pub enum Error {
     /// The kernel has no sched_ext.
     #[error(
         "this kernel ({release}) cannot load a scheduler: {reason}; boot one of 6.12 or later built with \
-         CONFIG_SCHED_CLASS_EXT, or measure without one: hearth observe"
+         CONFIG_SCHED_CLASS_EXT, or do without one: hearth start --no-scheduler, hearth observe"
     )]
     NoSchedExt {
         /// What `uname -r` prints.
@@ -23,6 +23,14 @@ pub enum Error {
         /// As it was given.
         name: String,
         /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// A process that cannot be meant.
+    #[error("process {pid}: {problem}")]
+    Process {
+        /// Which.
+        pid: i32,
+        /// What is wrong.
         problem: String,
     },
     /// A file of the host.

@@ -6,6 +6,7 @@
 
 pub mod cgroup;
 pub mod clock;
+pub mod cpuset;
 pub mod damon;
 mod error;
 pub mod hogs;

@@ -1,5 +1,6 @@
 //! What can go wrong with the real kernel: what is wrong, and what to do.
 
+use crate::daemon::RefusalKind;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,6 +62,14 @@ pub enum Error {
     Incomplete {
         /// Which.
         section: &'static str,
+    },
+    /// The daemon does not do what it was asked for.
+    #[error("{error}")]
+    Answer {
+        /// What it says.
+        error: String,
+        /// Why.
+        kind: RefusalKind,
     },
     /// No planner has this name.
     #[error("there is no planner {name}; there are: none, {}", hearth_policy::planners::NAMES.join(", "))]

@@ -5,6 +5,7 @@
 //! anything: policies come from `hearth-policy`, the topology from `hearth-machine`.
 
 mod board;
+mod cpusets;
 pub mod daemon;
 mod decisions;
 pub mod ending;

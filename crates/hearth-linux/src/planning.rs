@@ -51,6 +51,12 @@ pub struct PlannerStatus {
     pub holds: bool,
     /// The parts of the machine, each a list of CPUs; none if it is undivided.
     pub parts: Vec<Vec<usize>>,
+    /// Rows of time; 0 if nothing runs by rows.
+    #[serde(default)]
+    pub rows: usize,
+    /// How long each is, in seconds.
+    #[serde(default)]
+    pub row_s: f64,
     /// Tasks and groups of which the plan says something.
     pub targets: usize,
     /// Why the last step led to no plan.
@@ -76,8 +82,8 @@ impl Reach {
     }
 }
 
-/// The road between tasks and the scheduler, in both directions.
-trait Road {
+/// The road between tasks and who schedules them, in both directions.
+pub(crate) trait Road {
     fn snapshot(&mut self) -> Result<Snapshot, Error>;
     fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64);
 }
@@ -169,6 +175,22 @@ pub(crate) struct Planning {
 impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
     pub(crate) fn begin(controller: Controller, programs: Programs, times: Times) -> Result<Self, Error> {
+        Self::spawn(controller, move |received, controller, told| {
+            serve(received, controller, (&programs, &times), told)
+        })
+    }
+
+    /// Begins a thread that plans on one road.
+    pub(crate) fn on(controller: Controller, mut road: impl Road + Send + 'static) -> Result<Self, Error> {
+        Self::spawn(controller, move |received, mut controller, told| {
+            steps(received, &mut controller, &mut road, told);
+        })
+    }
+
+    fn spawn(
+        controller: Controller,
+        plan: impl FnOnce(&Receiver<Reach>, Controller, &Shared) + Send + 'static,
+    ) -> Result<Self, Error> {
         let (reaches, received) = mpsc::channel();
         let name = controller.names().collect::<Vec<_>>().join(",");
         let status = PlannerStatus { name, ..PlannerStatus::default() };
@@ -176,7 +198,7 @@ impl Planning {
         let shared = Arc::clone(&told);
         thread::Builder::new()
             .name("planner".into())
-            .spawn(move || serve(&received, controller, (&programs, &times), &shared))
+            .spawn(move || plan(&received, controller, &shared))
             .map_err(|error| Error::refused("begin planning", error.into()))?;
         Ok(Self { reaches, told })
     }
@@ -288,6 +310,7 @@ fn step(controller: &mut Controller, road: &mut impl Road, told: &Shared) -> Res
     (status.holds, status.failure) = (true, None);
     if outcome != Outcome::Postponed {
         status.targets = plan.tasks.len() + plan.groups.len();
+        (status.rows, status.row_s) = (plan.rows.count, plan.rows.length_ns as f64 / 1e9);
         status.parts = plan.parts;
     }
     (told.ended, told.holds_for) = (Some(Instant::now()), holds_for);

@@ -1,7 +1,10 @@
 //! Parallel programs that asked to be scheduled as one: who they are, as processes come and go.
 
-use hearth_host::task::Thread;
-use hearth_policy::snapshot::{Asks, Program};
+use crate::Error;
+use crate::cpusets::{Cpusets, State};
+use crate::daemon::RefusalKind;
+use hearth_host::task::{Thread, name_of};
+use hearth_policy::snapshot::{Asks, Program, Task};
 use hearth_policy::{Plan, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,12 +24,18 @@ pub struct ProgramStatus {
     pub most_cpus: Option<usize>,
     /// Its processes.
     pub processes: Vec<i32>,
+    /// The name of the first one's program; empty if there is none.
+    #[serde(default)]
+    pub name: String,
     /// Its tasks that are scheduled.
     pub tasks: usize,
     /// The CPUs that the plan in force gives it; none if it has no part in the plan.
     pub cpus: Vec<usize>,
     /// The rows of time that it has.
     pub rows: Vec<usize>,
+    /// Why others may run on its CPUs, too, if they may.
+    #[serde(default)]
+    pub shared: Option<String>,
 }
 
 /// Who asked, shared between those who ask and the thread that plans.
@@ -37,6 +46,8 @@ pub(crate) struct Programs(Arc<Mutex<Book>>);
 struct Book {
     last_id: u32,
     entries: Vec<Entry>,
+    /// Where sets are cgroups; none where they are a scheduler's.
+    cpusets: Option<Cpusets>,
 }
 
 #[derive(Debug)]
@@ -51,18 +62,40 @@ struct Entry {
     tasks: usize,
     placed: BTreeSet<usize>,
     rows: BTreeSet<usize>,
+    shared: Option<String>,
 }
 
 /// Why a program cannot be scheduled as asked.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
     #[error("there is no process {0}")]
     NoProcess(i32),
     #[error("there is no set or gang {0}")]
     NoProgram(u32),
+    #[error("gangs are rows of time of Hearth's own scheduler, which needs sched_ext; here are only sets")]
+    NoGangs,
+    #[error(transparent)]
+    Cpusets(#[from] Error),
+}
+
+impl Refused {
+    /// Whose fault it is.
+    pub(crate) fn kind(&self) -> RefusalKind {
+        use hearth_host::Error as Host;
+        match self {
+            Self::NoGangs | Self::Cpusets(Error::Host(Host::Impossible(_))) => RefusalKind::Impossible,
+            Self::NoProcess(_) | Self::Cpusets(Error::Host(Host::Process { .. })) => RefusalKind::Wrong,
+            _ => RefusalKind::Failed,
+        }
+    }
 }
 
 impl Programs {
+    /// Those that have sets as cgroups.
+    pub(crate) fn in_cpusets(cpusets: Cpusets) -> Self {
+        Self(Arc::new(Mutex::new(Book { cpusets: Some(cpusets), ..Book::default() })))
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         // A panic in between leaves a list of programs that is whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -72,8 +105,9 @@ impl Programs {
     pub(crate) fn ask(&self, asks: Asks, cpus: Option<usize>, pids: &[i32]) -> Result<u32, Refused> {
         let processes = pids.iter().map(|&pid| started(pid)).collect::<Result<Vec<_>, _>>()?;
         let mut book = self.book();
-        book.last_id += 1;
-        let id = book.last_id;
+        let id = book.last_id + 1;
+        book.open(id, asks, &processes)?;
+        book.last_id = id;
         book.entries.push(Entry {
             id,
             asks,
@@ -83,6 +117,7 @@ impl Programs {
             tasks: 0,
             placed: BTreeSet::new(),
             rows: BTreeSet::new(),
+            shared: None,
         });
         book.bind(id, processes);
         Ok(id)
@@ -95,6 +130,9 @@ impl Programs {
         if !book.entries.iter().any(|entry| entry.id == id) {
             return Err(Refused::NoProgram(id));
         }
+        if let Some(cpusets) = &mut book.cpusets {
+            cpusets.bind(id, pids.iter().copied())?;
+        }
         book.bind(id, processes);
         Ok(())
     }
@@ -103,8 +141,18 @@ impl Programs {
     pub(crate) fn forget(&self, id: u32) -> Result<(), Refused> {
         let mut book = self.book();
         let before = book.entries.len();
-        book.entries.retain(|entry| entry.id != id);
+        book.retain(|entry| entry.id != id);
         if book.entries.len() < before { Ok(()) } else { Err(Refused::NoProgram(id)) }
+    }
+
+    /// Nothing is changed on the machine from now on.
+    pub(crate) fn close(&self) {
+        self.book().cpusets = None;
+    }
+
+    /// The CPUs that sets which are cgroups and everybody else share; none while there is no such set.
+    pub(crate) fn shared_cpus(&self) -> Option<BTreeSet<usize>> {
+        self.book().cpusets.as_ref()?.shared_cpus()
     }
 
     /// All of them.
@@ -119,6 +167,28 @@ impl Programs {
             book.follow(snapshot);
         }
         snapshot.programs = book.entries.iter().map(Entry::program).collect();
+    }
+
+    /// Has the cgroups of sets have the CPUs that a plan gives them.
+    pub(crate) fn place(&self, snapshot: &Snapshot, plan: &Plan) {
+        self.note(snapshot, plan);
+        let mut book = self.book();
+        let Book { entries, cpusets: Some(cpusets), .. } = &mut *book else { return };
+        let wanted: BTreeMap<u32, Vec<usize>> =
+            entries.iter().map(|entry| (entry.id, entry.placed.iter().copied().collect())).collect();
+        let rest = snapshot.cpus.iter().map(|cpu| cpu.number);
+        let rest: Vec<usize> = rest.filter(|cpu| !wanted.values().flatten().any(|own| own == cpu)).collect();
+        cpusets.lay_out(&wanted, &rest);
+        for entry in entries {
+            let (cpus, state) = cpusets.state(entry.id);
+            entry.placed = cpus.into_iter().collect();
+            entry.shared = match state {
+                State::Own => None,
+                State::New if entry.processes.is_empty() => None,
+                State::New | State::Shared => Some("no CPU is left for it alone".to_owned()),
+                State::Refused(why) => Some(why),
+            };
+        }
     }
 
     /// Notes what a plan gives each program.
@@ -144,6 +214,29 @@ fn started(pid: i32) -> Result<Thread, Refused> {
 }
 
 impl Book {
+    /// Makes a set's cgroup, if sets are cgroups, and moves these processes there.
+    fn open(&mut self, id: u32, asks: Asks, processes: &[Thread]) -> Result<(), Refused> {
+        let Some(cpusets) = &mut self.cpusets else { return Ok(()) };
+        if asks == Asks::Gang {
+            return Err(Refused::NoGangs);
+        }
+        cpusets.open(id)?;
+        cpusets.bind(id, processes.iter().map(|process| process.tid)).inspect_err(|_| cpusets.end(id))?;
+        Ok(())
+    }
+
+    /// Forgets all others, with their cgroups.
+    fn retain(&mut self, stays: impl Fn(&Entry) -> bool) {
+        let Self { entries, cpusets, .. } = self;
+        entries.retain(|entry| {
+            let stays = stays(entry);
+            if let (false, Some(cpusets)) = (stays, cpusets.as_mut()) {
+                cpusets.end(entry.id);
+            }
+            stays
+        });
+    }
+
     fn bind(&mut self, id: u32, processes: Vec<Thread>) {
         for Thread { tid: pid, start } in processes {
             for entry in &mut self.entries {
@@ -153,7 +246,7 @@ impl Book {
                 }
             }
         }
-        self.entries.retain(|entry| entry.id == id || !entry.has_ended());
+        self.retain(|entry| entry.id == id || !entry.has_ended());
     }
 
     fn follow(&mut self, snapshot: &Snapshot) {
@@ -169,7 +262,24 @@ impl Book {
                 break;
             }
         }
-        self.entries.retain(|entry| !entry.has_ended());
+        self.believe_cgroups();
+        self.retain(|entry| !entry.has_ended());
+    }
+
+    /// Whether a task that a program has begun is to be of the program. Of a cgroup's processes only those are
+    /// not yet in it that began before their parent was moved there; others have left it since.
+    fn was_left_behind(&self, task: &Task, place: usize) -> bool {
+        let id = self.entries[place].id;
+        self.cpusets.as_ref().is_none_or(|cpusets| cpusets.left_behind(id, task.group))
+    }
+
+    /// Who is in a set's cgroup is of that set, and nobody else: another manager may have moved some.
+    fn believe_cgroups(&mut self) {
+        let Some(cpusets) = &self.cpusets else { return };
+        for entry in &mut self.entries {
+            let threads = cpusets.processes(entry.id).into_iter().filter_map(Thread::now);
+            entry.processes = threads.map(|thread| (thread.tid, thread.start)).collect();
+        }
     }
 
     /// Takes up children of the programs' processes; whether there were any.
@@ -184,10 +294,16 @@ impl Book {
             .tasks
             .iter()
             .filter(|task| !owner.contains_key(&task.process))
-            .filter_map(|task| Some((task.process, *owner.get(&task.parent)?)))
+            .filter_map(|task| Some((task, *owner.get(&task.parent)?)))
+            .filter(|(task, place)| self.was_left_behind(task, *place))
+            .map(|(task, place)| (task.process, place))
             .collect();
         let mut found = false;
         for (pid, place) in children {
+            let id = self.entries[place].id;
+            if self.cpusets.as_mut().is_some_and(|cpusets| cpusets.bind(id, [pid]).is_err()) {
+                continue;
+            }
             if let Some(thread) = Thread::now(pid) {
                 self.entries[place].processes.insert(pid, thread.start);
                 found = true;
@@ -213,74 +329,14 @@ impl Entry {
             is_gang: self.asks == Asks::Gang,
             most_cpus: self.cpus,
             processes: self.processes.keys().copied().collect(),
+            name: self.processes.keys().next().map(|&pid| name_of(pid)).unwrap_or_default(),
             tasks: self.tasks,
             cpus: self.placed.iter().copied().collect(),
             rows: self.rows.iter().copied().collect(),
+            shared: self.shared.clone(),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use hearth_policy::Target;
-    use hearth_policy::snapshot::Task;
-    use std::process::Command;
-
-    fn own() -> i32 {
-        std::process::id() as i32
-    }
-
-    fn snapshot(tasks: &[(i32, i32)]) -> Snapshot {
-        let mut snapshot = Snapshot::new(0, [(0, 0, 0), (1, 0, 0)]);
-        for &(process, parent) in tasks {
-            snapshot.add(Task { tid: process, process, parent, ..Task::default() });
-        }
-        snapshot
-    }
-
-    #[test]
-    fn children_belong_to_the_program_and_it_ends_with_its_last_process() {
-        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let pid = child.id() as i32;
-        let programs = Programs::default();
-        let id = programs.ask(Asks::Set, None, &[own()]).unwrap();
-        let mut both = snapshot(&[(pid, own()), (own(), 1), (1, 0)]);
-        programs.follow(&mut both);
-        assert_eq!(both.programs[0].processes, [own(), pid].into());
-        // The child has a program of its own: the first one keeps the parent alone.
-        let other = programs.ask(Asks::Gang, Some(1), &[pid]).unwrap();
-        programs.follow(&mut both);
-        let of = |snapshot: &Snapshot, place: usize| snapshot.programs[place].processes.clone();
-        assert_eq!((of(&both, 0), of(&both, 1)), ([own()].into(), [pid].into()));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let mut one = snapshot(&[(own(), 1)]);
-        programs.follow(&mut one);
-        assert_eq!(programs.list().iter().map(|program| program.id).collect::<Vec<_>>(), [id]);
-        assert_eq!(programs.forget(other), Err(Refused::NoProgram(other)));
-        assert_eq!(programs.forget(id), Ok(()));
-    }
-
-    #[test]
-    fn a_set_may_be_made_before_its_processes() {
-        let programs = Programs::default();
-        let id = programs.ask(Asks::Set, Some(1), &[]).unwrap();
-        let mut empty = snapshot(&[(own(), 1)]);
-        programs.follow(&mut empty);
-        assert!(empty.programs[0].processes.is_empty());
-        assert_eq!(programs.bind(id, &[i32::MAX]), Err(Refused::NoProcess(i32::MAX)));
-        assert_eq!(programs.bind(id + 1, &[own()]), Err(Refused::NoProgram(id + 1)));
-        programs.bind(id, &[own()]).unwrap();
-        let mut one = snapshot(&[(own(), 1)]);
-        programs.follow(&mut one);
-        let plan = Plan {
-            parts: vec![vec![1], vec![0]],
-            tasks: [(own(), Target { part: Some(0), ..Target::default() })].into(),
-            ..Plan::default()
-        };
-        programs.note(&one, &plan);
-        let status = &programs.list()[0];
-        assert_eq!((status.tasks, &status.cpus, &status.rows), (1, &vec![1], &Vec::new()));
-    }
-}
+mod tests;

@@ -20,7 +20,7 @@ pub const SLICE_PERMILLE: std::ops::RangeInclusive<u32> = 1..=10_000;
 pub const MAX_ROWS: usize = 1024;
 
 /// How long a row of time may be, in nanoseconds.
-pub const ROW_NS: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+pub const ROW_NS: std::ops::RangeInclusive<u64> = 1_000_000..=10_000_000_000;
 
 /// What the scheduler should do. The empty plan is plain scheduling.
 ///
@@ -161,7 +161,7 @@ pub enum PlanError {
     #[error("the plan has {0} rows of time; it may have {MAX_ROWS}")]
     TooManyRows(usize),
     /// A length out of [`ROW_NS`].
-    #[error("the plan's rows are {0} ns long; 1 ms to 1 s is possible")]
+    #[error("the plan's rows are {0} ns long; 1 ms to 10 s is possible")]
     RowLength(u64),
     /// A row that is not there.
     #[error("the plan gives {of} row {row} of {rows}")]
@@ -342,7 +342,7 @@ mod tests {
             (rows, Target { home: None, ..member }, PlanError::RowWithoutHome(of)),
             (Rows { count: MAX_ROWS + 1, ..rows }, member, PlanError::TooManyRows(MAX_ROWS + 1)),
             (Rows { length_ns: 999_999, ..rows }, member, PlanError::RowLength(999_999)),
-            (Rows { length_ns: 1_000_000_001, ..rows }, member, PlanError::RowLength(1_000_000_001)),
+            (Rows { length_ns: 10_000_000_001, ..rows }, member, PlanError::RowLength(10_000_000_001)),
         ] {
             assert_eq!(error(&with(rows, target)), wrong);
         }

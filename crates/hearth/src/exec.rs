@@ -64,8 +64,8 @@ fn schedule_as_one(arguments: &Arguments, pid: i32) {
     match daemon::ask_program(&daemon::run_folder(), arguments.gang, cpus, &[pid]) {
         Ok(Some(_)) => {}
         Ok(None) => anstream::eprintln!(
-            "hearth: gangs and sets are plans of a Hearth that schedules this machine (hearth start); the program \
-             runs as others do"
+            "hearth: gangs and sets are plans of a Hearth that runs (hearth start; sets also under hearth start \
+             --no-scheduler); the program runs as others do"
         ),
         Err(error) => anstream::eprintln!("hearth: {error}; the program runs as others do"),
     }

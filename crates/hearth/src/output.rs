@@ -28,6 +28,12 @@ pub fn print(text: &str) -> Outcome {
     }
 }
 
+/// A name from another process, without what could steer a terminal.
+#[cfg(feature = "linux")]
+pub fn shown(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
 /// Prints a value with fields as JSON, together with the schema's version.
 pub fn print_json(content: &impl Serialize) -> Outcome {
     let versioned = Versioned { schema: SCHEMA, content };

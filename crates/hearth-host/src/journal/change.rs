@@ -2,7 +2,7 @@
 
 use crate::damon::{self, Claim};
 use crate::task::{Class, EXT, OTHER, Thread, class_name, name_of};
-use crate::{Outcome, cgroup};
+use crate::{Outcome, cgroup, cpuset};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -44,6 +44,18 @@ pub enum Change {
         /// Its mode.
         before: u32,
     },
+    /// Cpusets were switched on for the cgroups of a hierarchy.
+    Cpusets {
+        /// The folder of its root.
+        root: PathBuf,
+    },
+    /// A cgroup was made, for processes that were in another.
+    NewCgroup {
+        /// Its folder.
+        folder: PathBuf,
+        /// Where its processes were, and are to go back to.
+        back: PathBuf,
+    },
 }
 
 /// The file of NUMA balancing's mode.
@@ -59,7 +71,10 @@ impl Change {
     pub fn is_alive(&self) -> bool {
         match self {
             Self::Class { thread, .. } => thread.is_there(),
-            Self::Cgroup { .. } | Self::Damon { .. } | Self::NumaBalancing { .. } => true,
+            Self::NewCgroup { folder, .. } => folder.is_dir(),
+            Self::Cgroup { .. } | Self::Damon { .. } | Self::NumaBalancing { .. } | Self::Cpusets { .. } => {
+                true
+            }
         }
     }
 
@@ -70,6 +85,8 @@ impl Change {
             Self::Cgroup { .. } => Ok(()),
             Self::Damon { claim } => damon::make(*claim),
             Self::NumaBalancing { .. } => set_numa_balancing(0),
+            Self::Cpusets { root } => cpuset::switch_on(root),
+            Self::NewCgroup { folder, .. } => cpuset::make_group(folder),
         }
     }
 
@@ -86,6 +103,8 @@ impl Change {
             Self::Cgroup { folder, others, policy } => undo_cgroup(folder, others, *policy),
             Self::Damon { claim } => damon::take_back(*claim),
             Self::NumaBalancing { before } => undo_numa_balancing(*before),
+            Self::Cpusets { root } => cpuset::switch_off(root),
+            Self::NewCgroup { folder, back } => cpuset::remove_group(folder, back),
         }
     }
 }
@@ -174,6 +193,10 @@ impl fmt::Display for Change {
             }
             Self::Damon { .. } => write!(out, "DAMON's threads: none again"),
             Self::NumaBalancing { before } => write!(out, "NUMA balancing: back to mode {before}"),
+            Self::Cpusets { root } => write!(out, "cpusets in {}: off again", root.display()),
+            Self::NewCgroup { folder, back } => {
+                write!(out, "{}: removed, its processes back in {}", folder.display(), back.display())
+            }
         }
     }
 }

@@ -94,8 +94,8 @@ fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, E
         }
         asked => asked.map_err(Error::file(&path))?,
     };
-    if let Ok(Refusal { error }) = serde_json::from_str(&text) {
-        return Err(Error::file(&path)(io::Error::other(error)));
+    if let Ok(Refusal { error, kind }) = serde_json::from_str(&text) {
+        return Err(Error::Answer { error, kind });
     }
     serde_json::from_str(&text).map(Some).map_err(|error| Error::file(&path)(io::Error::other(error)))
 }

@@ -15,7 +15,7 @@
 //! ```
 
 use super::parts::Parts;
-use super::status::{ProgramId, Refusal, Status, Tasks, Told};
+use super::status::{ProgramId, Refusal, RefusalKind, Status, Tasks, Told};
 use crate::{Error, Scheduler};
 use hearth_policy::snapshot::Asks;
 use std::fs;
@@ -130,8 +130,8 @@ fn is_trusted(client: &UnixStream) -> bool {
         .is_ok_and(|client| client.uid.is_root() || client.uid == user)
 }
 
-fn refuse(error: &str) -> Vec<u8> {
-    serde_json::to_vec(&Refusal { error: error.to_owned() }).unwrap_or_default()
+fn refuse(kind: RefusalKind, error: impl ToString) -> Vec<u8> {
+    serde_json::to_vec(&Refusal { error: error.to_string(), kind }).unwrap_or_default()
 }
 
 fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Status) -> Vec<u8> {
@@ -145,7 +145,10 @@ fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Statu
         Request::Program(asked) => return answer_programs(parts, asked),
         Request::Scheduler(question) => match &mut parts.scheduler {
             Some(scheduler) => answer_of(scheduler, question),
-            None => return refuse("the kernel's own scheduler schedules; Hearth only moves pages"),
+            None => {
+                let error = "the kernel's own scheduler schedules, and tells nothing of its decisions";
+                return refuse(RefusalKind::Failed, error);
+            }
         },
     };
     answer.unwrap_or_default()
@@ -153,7 +156,8 @@ fn answer(request: &Request, parts: &mut Parts, status: impl Fn(&Parts) -> Statu
 
 fn answer_programs(parts: &Parts, asked: &Asked) -> Vec<u8> {
     if parts.planning.is_none() {
-        return refuse("nobody plans here; start Hearth with a scheduler and the planners sets and gangs");
+        let error = "nobody plans here; start Hearth with the planners sets and gangs";
+        return refuse(RefusalKind::Failed, error);
     }
     let programs = &parts.programs;
     let answer = match asked {
@@ -164,7 +168,7 @@ fn answer_programs(parts: &Parts, asked: &Asked) -> Vec<u8> {
     };
     match answer {
         Ok(id) => serde_json::to_vec(&ProgramId { id }).unwrap_or_default(),
-        Err(error) => refuse(&error.to_string()),
+        Err(error) => refuse(error.kind(), error),
     }
 }
 
@@ -176,7 +180,7 @@ fn answer_of(scheduler: &mut Scheduler, question: &Question) -> serde_json::Resu
         }
         Question::Trace(pid) => match scheduler.trace(*pid) {
             Ok(()) => serde_json::to_vec(&Told::default()),
-            Err(error) => serde_json::to_vec(&Refusal { error: error.to_string() }),
+            Err(error) => Ok(refuse(RefusalKind::Failed, error)),
         },
         Question::Decisions => serde_json::to_vec(&Told::from(scheduler.decisions())),
         Question::Untrace => serde_json::to_vec(&Told::from(scheduler.untrace())),
@@ -220,7 +224,7 @@ impl Control {
             let _ = client.set_write_timeout(Some(CLIENT_TIMEOUT));
             let text = match Request::read(&mut client) {
                 Some(request) if request != Request::Status && !is_trusted(&client) => {
-                    refuse("only root may ask for that")
+                    refuse(RefusalKind::NotAllowed, "only root may ask for that; run as root: sudo hearth …")
                 }
                 Some(request) => {
                     match request {
@@ -233,6 +237,7 @@ impl Control {
                     answer(&request, parts, &status)
                 }
                 None => refuse(
+                    RefusalKind::Wrong,
                     "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace, \
                      ask gang|set CPUS PID..., bind ID PID..., forget ID, programs, SERVICE PID",
                 ),

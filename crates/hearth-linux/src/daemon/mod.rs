@@ -17,7 +17,7 @@ pub use client::{
 pub use lock::{Held, Holder, PATIENCE, await_end, holder};
 pub use parts::Work;
 pub use session::{Off, Session};
-pub use status::{CpuStatus, Status, Tasks, Told};
+pub use status::{CpuStatus, RefusalKind, Status, Tasks, Told};
 
 use crate::ending::Ending;
 use crate::{Error, Exit, Scheduler};

@@ -1,5 +1,6 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
+use crate::cpusets::{CpusetRoad, Cpusets};
 use crate::only::Only;
 use crate::planning::{Planning, Reach, Stuck};
 use crate::programs::Programs;
@@ -12,7 +13,7 @@ use hearth_policy::{Controller, Planner, Policy, planners};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is to be in force.
 #[derive(Debug, Default)]
@@ -26,6 +27,10 @@ pub struct Work {
     /// The scheduler's planners, of [`planners::NAMES`], in the order in which they make a plan; none if it is
     /// to be left without plans.
     pub planners: Vec<String>,
+    /// How long a row of gangs is; [`planners::ROW_NS`] if nothing is said.
+    pub gang_row: Option<Duration>,
+    /// Whether programs may ask for sets where there is no scheduler.
+    pub cpusets: bool,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
     /// For tests: after some steps the planner never returns.
@@ -58,8 +63,13 @@ impl Parts {
             since: Instant::now(),
         };
         if work.policy.is_some() && !work.planners.is_empty() {
-            let controller = controller(&work.planners, work.planner_stalls)?;
+            let controller = controller(work)?;
             parts.planning = Some(Planning::begin(controller, parts.programs.clone(), parts.times.clone())?);
+        } else if work.cpusets {
+            parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
+            let controller = Controller::new(vec![Box::new(planners::Sets::beside_others())]);
+            let road = CpusetRoad::new(parts.programs.clone());
+            parts.planning = Some(Planning::on(controller, road)?);
         }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {
@@ -94,11 +104,20 @@ impl Parts {
     }
 }
 
-fn controller(names: &[String], stalls: bool) -> Result<Controller, Error> {
-    let planner =
-        |name: &String| planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.clone() });
-    let mut all: Vec<Box<dyn Planner>> = names.iter().map(planner).collect::<Result<_, _>>()?;
-    if stalls {
+impl Drop for Parts {
+    fn drop(&mut self) {
+        // What was changed is about to be undone, and the thread that plans may be in the middle of a step.
+        self.programs.close();
+    }
+}
+
+fn controller(work: &Work) -> Result<Controller, Error> {
+    let planner = |name: &String| match (name.as_str(), work.gang_row) {
+        ("gangs", Some(row)) => Ok(Box::new(planners::Gangs::of_rows(row.as_nanos() as u64)) as Box<_>),
+        (name, _) => planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.to_owned() }),
+    };
+    let mut all: Vec<Box<dyn Planner>> = work.planners.iter().map(planner).collect::<Result<_, _>>()?;
+    if work.planner_stalls {
         all.push(Box::new(Stuck::default()));
     }
     Ok(Controller::new(all))

@@ -2,7 +2,7 @@
 
 use super::parts::{Parts, Work};
 use crate::planning::Planning;
-use crate::{CpuStats, Decision, PlannerStatus, Scheduler, Task};
+use crate::{CpuStats, Decision, PlannerStatus, ProgramStatus, Scheduler, Task};
 use hearth_host::service::{Metric, Number};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -26,6 +26,9 @@ pub struct Status {
     /// The planner, if the scheduler has one.
     #[serde(default)]
     pub planner: Option<PlannerStatus>,
+    /// Programs that are scheduled as one.
+    #[serde(default)]
+    pub programs: Vec<ProgramStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -61,6 +64,7 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
         policy: work.policy.as_ref().map(|policy| policy.name.clone()),
         only: work.only.clone(),
         planner: parts.planning.as_ref().map(Planning::status),
+        programs: parts.programs.list(),
         up_s: parts.since.elapsed().as_secs_f64(),
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
         services: parts
@@ -150,6 +154,23 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Refusal {
     pub(super) error: String,
+    #[serde(default)]
+    pub(super) kind: RefusalKind,
+}
+
+/// Why a request cannot be granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// It did not work.
+    #[default]
+    Failed,
+    /// It is wrong.
+    Wrong,
+    /// This machine cannot do it.
+    Impossible,
+    /// Who asks may not.
+    NotAllowed,
 }
 
 #[cfg(test)]
@@ -168,6 +189,7 @@ mod tests {
             policy: Some("fair".into()),
             only: None,
             planner: None,
+            programs: Vec::new(),
             up_s: 1.5,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
             services: BTreeMap::new(),

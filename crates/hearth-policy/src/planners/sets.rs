@@ -34,6 +34,8 @@ pub struct Sets {
     layout: Layout,
     /// Of everybody else: tasks that run or could, smoothed.
     load: f64,
+    /// The CPUs that everybody else has at least.
+    least: usize,
     /// How many CPUs the default set has, or would have where all are free.
     default_size: usize,
     steps_to_differ: u32,
@@ -74,6 +76,11 @@ impl Planner for Sets {
 }
 
 impl Sets {
+    /// Such as leave a CPU to everybody else, whether somebody is there or not.
+    pub fn beside_others() -> Self {
+        Self { least: 1, ..Self::default() }
+    }
+
     /// Whether the default set wants another size.
     fn follow_load(&mut self, programs: &Programs, cpus: usize) -> bool {
         self.load += (programs.others as f64 - self.load) / STEPS_OF_LOAD;
@@ -88,7 +95,7 @@ impl Sets {
     }
 
     fn lay_out(&mut self) {
-        let (sizes, rest) = shares(&self.programs, self.cpus.len(), self.default_size);
+        let (sizes, rest) = shares(&self.programs, self.cpus.len(), self.default_size.max(self.least));
         let mut keys: Vec<(Option<u32>, usize)> =
             self.programs.iter().zip(sizes).map(|(asked, size)| (Some(asked.id), size)).collect();
         keys.push((None, rest));
@@ -251,8 +258,9 @@ mod tests {
                 (prop::collection::btree_map(1..90i32, prop::option::of(0..20usize), 0..80), 0..40usize),
                 1..12,
             ),
+            beside_others: bool,
         ) {
-            let mut sets = Sets::default();
+            let mut sets = if beside_others { Sets::beside_others() } else { Sets::default() };
             for (programs, others) in steps {
                 let programs: Vec<_> = programs.into_iter().collect();
                 let snapshot = snapshot(&programs, others);
@@ -261,6 +269,8 @@ mod tests {
                 let parts: BTreeSet<_> = plan.tasks.values().map(|target| target.part).collect();
                 prop_assert!(plan.parts.is_empty() || plan.parts.len() - parts.len() <= 1);
                 prop_assert!(programs.len() < 2 || programs.len() > 15 || parts.len() == programs.len());
+                let own: usize = parts.iter().flatten().map(|part| plan.parts[*part].len()).sum();
+                prop_assert!(own <= 16 - usize::from(beside_others));
                 for (process, most) in programs {
                     let size = cpus(&plan, process).len();
                     prop_assert!(size <= most.unwrap_or(16).max(1));

@@ -53,6 +53,14 @@ impl Choice {
         self.work_with(true)
     }
 
+    /// The same for a daemon without a scheduler: sets by cpusets, and pages only if that was asked for.
+    pub fn work_without_scheduler(&self) -> Result<Work, Failure> {
+        let named = self.pages.as_deref().filter(|pages| *pages != NO_PAGES);
+        let pages = named.map(names::live_page_policy).transpose()?;
+        let follow = |policy| Box::new(FollowPages { policy, of_children: false }) as Box<dyn Service>;
+        Ok(Work { services: pages.map(follow).into_iter().collect(), cpusets: true, ..Work::default() })
+    }
+
     fn work_with(&self, of_children: bool) -> Result<Work, Failure> {
         let policy = names::policy(&self.policy)?;
         let policy = (!self.pages_only).then_some(policy);

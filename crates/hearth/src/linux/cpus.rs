@@ -2,7 +2,7 @@
 
 use super::{no_process, require_process};
 use crate::failure::Outcome;
-use crate::output;
+use crate::output::{self, shown};
 use crate::table::{number, table};
 use clap::Args;
 use comfy_table::Cell;
@@ -110,11 +110,6 @@ fn reason(program: &Program) -> &'static str {
         "share" => "others want CPUs too",
         _ => "the machine has no more",
     }
-}
-
-/// A name from another process, without what could steer a terminal.
-fn shown(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 fn count(count: usize, what: &str) -> String {

@@ -1,6 +1,7 @@
 //! Plans in words: what the planner did, and what holds for a task.
 
-use hearth_linux::{Planned, PlannerStatus};
+use crate::output::shown;
+use hearth_linux::{Planned, PlannerStatus, ProgramStatus};
 use hearth_machine::list::show_list;
 use std::time::Duration;
 
@@ -36,10 +37,32 @@ fn content(planner: &PlannerStatus) -> String {
         0 => "the machine is undivided".to_owned(),
         count => format!("{count} parts, CPUs {}", parts.join(" | ")),
     };
+    let rows = match planner.rows {
+        0 => String::new(),
+        1 => "; one row of time".to_owned(),
+        count => format!("; {count} rows of {}", span(planner.row_s)),
+    };
     match planner.targets {
-        0 => parts,
-        count => format!("{parts}; {count} tasks and groups"),
+        0 => parts + &rows,
+        count => format!("{parts}{rows}; {count} tasks and groups"),
     }
+}
+
+/// Programs that are scheduled as one, a line each.
+pub fn programs(programs: &[ProgramStatus]) -> String {
+    let line = |program: &ProgramStatus| {
+        let what = if program.is_gang { "Gang" } else { "Set" };
+        let name =
+            if program.name.is_empty() { String::new() } else { format!(" ({})", shown(&program.name)) };
+        let place = match (program.cpus.as_slice(), program.rows.as_slice()) {
+            ([], _) => "no CPUs yet".to_owned(),
+            (cpus, []) => format!("CPUs {}", show_list(cpus)),
+            (cpus, rows) => format!("CPUs {} in row {}", show_list(cpus), show_list(rows)),
+        };
+        let tasks = if program.tasks == 1 { "1 task".to_owned() } else { format!("{} tasks", program.tasks) };
+        format!("{what} {}{name}: {place}, {tasks}\n", program.id)
+    };
+    programs.iter().map(line).collect()
 }
 
 /// What the plan says of a task; nothing if it says nothing.
@@ -85,6 +108,30 @@ mod tests {
             summary(&planner()),
             "Planner masks: last step 50ms ago, took 1ms 230us (1ms for a snapshot of 120 tasks); plan 3 holds: \
              2 parts, CPUs 0-3,8 | 4-5\n"
+        );
+    }
+
+    #[test]
+    fn rows_their_length_and_who_is_in_which_are_told() {
+        let rows = PlannerStatus { rows: 3, row_s: 0.1, targets: 9, ..planner() };
+        assert!(summary(&rows).ends_with("CPUs 0-3,8 | 4-5; 3 rows of 100ms; 9 tasks and groups\n"));
+        let gang = ProgramStatus {
+            id: 2,
+            is_gang: true,
+            most_cpus: None,
+            processes: vec![70],
+            name: "pan\x1bel".into(),
+            tasks: 1,
+            cpus: vec![4, 5],
+            rows: vec![0, 1],
+            shared: None,
+        };
+        let set = ProgramStatus { id: 3, is_gang: false, rows: Vec::new(), tasks: 2, ..gang.clone() };
+        let empty = ProgramStatus { cpus: Vec::new(), name: String::new(), tasks: 0, ..set.clone() };
+        assert_eq!(
+            programs(&[gang, set, empty]),
+            "Gang 2 (pan?el): CPUs 4-5 in row 0-1, 1 task\nSet 3 (pan?el): CPUs 4-5, 2 tasks\n\
+             Set 3: no CPUs yet, 0 tasks\n"
         );
     }
 

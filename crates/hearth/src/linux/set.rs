@@ -27,7 +27,8 @@ Examples:
   hearth set destroy 1                its processes have the CPUs that others have
 
 The machine is shared equally between the sets; everybody else has a set as large as its load. Sets
-change as programs come and go. They need a Hearth that schedules this machine (hearth start).";
+change as programs come and go. They are plans of a Hearth that runs: as the scheduler (hearth start), or
+beside the kernel's own (hearth start --no-scheduler), where each set is a cgroup with a cpuset.";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -101,7 +102,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn absent() -> Failure {
     Failure::Code(
         4,
-        anyhow!("Hearth does not run here, and sets are its plans; begin with `sudo hearth start`"),
+        anyhow!(
+            "Hearth does not run here, and sets are its plans; begin with `sudo hearth start`, or with \
+             `sudo hearth start --no-scheduler` where the kernel has no sched_ext"
+        ),
     )
 }
 
@@ -147,7 +151,11 @@ fn text(programs: &[ProgramStatus]) -> String {
             number(program.tasks.to_string()),
         ]);
     }
-    format!("{table}\n")
+    let shared = programs.iter().filter_map(|program| {
+        let why = program.shared.as_ref()?;
+        Some(format!("Others may run on the CPUs of set {}, too: {why}\n", program.id))
+    });
+    format!("{table}\n{}", shared.collect::<String>())
 }
 
 #[cfg(test)]
@@ -161,12 +169,22 @@ mod tests {
             is_gang: false,
             most_cpus: Some(4),
             processes: vec![70, 71],
+            name: "ocean".into(),
             tasks: 9,
             cpus: vec![0, 1, 2, 3],
             rows: Vec::new(),
+            shared: Some("no CPU is left for it alone".into()),
         };
-        let gang = ProgramStatus { id: 2, is_gang: true, cpus: vec![4, 5], rows: vec![0, 1], ..set.clone() };
+        let gang = ProgramStatus {
+            id: 2,
+            is_gang: true,
+            cpus: vec![4, 5],
+            rows: vec![0, 1],
+            shared: None,
+            ..set.clone()
+        };
         let text = text(&[set, gang]);
+        assert!(text.ends_with("Others may run on the CPUs of set 1, too: no CPU is left for it alone\n"));
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[3], ["set", "0-3", "70-71", "1", "9"]);
         assert_eq!(lines[4], ["gang,", "row", "0-1", "4-5", "70-71", "2", "9"]);

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use hearth_linux::daemon::{self, Ended, Event, Holder, Job, Status, Work};
+use hearth_linux::daemon::{self, Ended, Event, Holder, Job, RefusalKind, Status, Work};
 use hearth_share::service::TellPrograms;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -23,12 +23,21 @@ Examples:
   hearth start --policy ./mine.toml     with a policy of one's own
   hearth start --pages none             pages stay on their memory nodes
   hearth start --planner none           without plans
-  hearth start --pages-only             pages follow their processes under the kernel's own scheduler";
+  hearth start --pages-only             pages follow their processes under the kernel's own scheduler
+  hearth start --no-scheduler           sets, under the kernel's own scheduler";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     #[command(flatten)]
     choice: Choice,
+    /// Leave the kernel's own scheduler on: programs that ask for a set have it by cpusets, and pages follow
+    /// if --pages says so; needs no sched_ext
+    #[arg(long, conflicts_with_all = ["policy", "planner", "pages_only", "only"])]
+    no_scheduler: bool,
+    /// How long a row of gangs' time is, for example 50ms: from 10ms to 10s
+    #[arg(long, value_name = "TIME", value_parser = gang_row, default_value = "100ms")]
+    #[arg(conflicts_with_all = ["no_scheduler", "pages_only"])]
+    gang_row: Duration,
     /// Stop after this time, for example 60s or 10m
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
@@ -50,8 +59,14 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let mut work =
-        Work { stalls: arguments.stall, planner_stalls: arguments.stall_planner, ..arguments.choice.work()? };
+    let choice = &arguments.choice;
+    let work = if arguments.no_scheduler { choice.work_without_scheduler() } else { choice.work() };
+    let mut work = Work {
+        gang_row: Some(arguments.gang_row),
+        stalls: arguments.stall,
+        planner_stalls: arguments.stall_planner,
+        ..work?
+    };
     work.services.push(Box::new(TellPrograms));
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
@@ -66,6 +81,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ended::Asked => Ok(()),
         Ended::LetGo(ending) => Err(Failure::Code(7, anyhow!("the kernel ended the scheduler: {ending}"))),
     }
+}
+
+fn gang_row(text: &str) -> Result<Duration, String> {
+    let row = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let may_be = Duration::from_millis(10)..=Duration::from_secs(10);
+    if may_be.contains(&row) { Ok(row) } else { Err("10ms to 10s are possible".into()) }
 }
 
 fn tell(event: Event<'_>) {
@@ -101,7 +122,10 @@ fn on(status: &Status) -> String {
         Some(policy) => {
             format!("Hearth schedules {what} (policy {policy}{pages}, process {}){notes}", status.pid)
         }
-        None => format!("Hearth moves the pages of {what} (process {}{pages}){notes}", status.pid),
+        None => format!(
+            "Hearth runs beside the kernel's own scheduler on {what} (process {}{pages}){notes}",
+            status.pid
+        ),
     }
 }
 
@@ -155,11 +179,17 @@ pub fn failure(error: impl Into<hearth_linux::Error>) -> Failure {
         Error::Host(Host::NoSchedExt { .. } | Host::Impossible(_)) | Error::TooManyCpus { .. } => {
             Failure::Code(4, said)
         }
-        Error::Host(Host::Cgroup { .. }) => Failure::Input(said),
+        Error::Host(Host::Cgroup { .. } | Host::Process { .. }) => Failure::Input(said),
         Error::Host(Host::File { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
             Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
         }
         Error::NoPrivilege => Failure::Code(5, said),
+        Error::Answer { kind, .. } => match kind {
+            RefusalKind::Failed => Failure::Failed(said),
+            RefusalKind::Wrong => Failure::Input(said),
+            RefusalKind::Impossible => Failure::Code(4, said),
+            RefusalKind::NotAllowed => Failure::Code(5, said),
+        },
         Error::Running { .. } | Error::Ending { .. } | Error::Busy { .. } => Failure::Code(6, said),
         _ => Failure::Failed(said),
     }

@@ -45,13 +45,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
     let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
     let pages = pages::of(&status).as_ref().map(pages::summary).unwrap_or_default();
+    let plan =
+        status.planner.as_ref().map(plan::summary).unwrap_or_default() + &plan::programs(&status.programs);
     let Some(policy) = &status.policy else {
         return output::print(&format!(
-            "Hearth has moved pages of {what} for {up} (process {}); the kernel's own scheduler schedules\n{pages}",
+            "Hearth has run for {up} (process {}); the kernel's own scheduler schedules {what}\n{plan}{pages}",
             status.pid
         ));
     };
-    let plan = status.planner.as_ref().map(plan::summary).unwrap_or_default();
     let mut text = format!(
         "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{plan}{pages}\n\
          {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n",

@@ -1,0 +1,99 @@
+//! What Hearth changes, and how it takes that back: the controller, and cgroups of its own.
+
+use super::{CONTROLLER, enter, processes, write};
+use crate::{Outcome, cgroup};
+use rustix::io::Errno;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Passes over a cgroup whose processes fork meanwhile.
+const PASSES: usize = 20;
+
+const SWITCH: &str = "cgroup.subtree_control";
+
+/// Switches cpusets on for the cgroups directly below this one.
+pub fn switch_on(root: &Path) -> Result<(), Errno> {
+    write(root, SWITCH, "+cpuset").map_err(errno)
+}
+
+/// Whether cpusets are on for the cgroups directly below this one.
+pub fn is_on(root: &Path) -> bool {
+    fs::read_to_string(root.join(SWITCH)).is_ok_and(|text| names(&text))
+}
+
+fn names(controllers: &str) -> bool {
+    controllers.split_whitespace().any(|name| name == CONTROLLER)
+}
+
+/// Switches them off, unless another manager has begun to use them.
+pub fn switch_off(root: &Path) -> Outcome {
+    if !is_on(root) {
+        return Outcome::Already;
+    }
+    if let Some(user) = user(root) {
+        return Outcome::Changed(format!("{} uses cpusets now", user.display()));
+    }
+    match write(root, SWITCH, "-cpuset") {
+        Ok(()) => Outcome::Undone(1),
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+/// A cgroup directly below that has CPUs or nodes of its own, or passes cpusets on.
+fn user(root: &Path) -> Option<PathBuf> {
+    let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    below.filter(|path| path.is_dir()).find(|folder| {
+        let says = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+        ["cpuset.cpus", "cpuset.mems"].iter().any(|file| !says(file).trim().is_empty())
+            || names(&says(SWITCH))
+    })
+}
+
+/// Makes a cgroup.
+pub fn make_group(folder: &Path) -> Result<(), Errno> {
+    fs::create_dir(folder).map_err(errno)
+}
+
+/// Moves a cgroup's processes back to where they were, or as near as there still is something, and removes it.
+pub fn remove_group(folder: &Path, back: &Path) -> Outcome {
+    if !folder.is_dir() {
+        return Outcome::Gone;
+    }
+    let mut moved = 0;
+    for _ in 0..PASSES {
+        let pids = processes(folder);
+        if pids.is_empty() {
+            break;
+        }
+        for pid in pids {
+            match go_back(back, pid) {
+                Ok(()) => moved += 1,
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {}
+                Err(error) => return Outcome::Failed(format!("process {pid}: {error}")),
+            }
+        }
+    }
+    match fs::remove_dir(folder) {
+        Ok(()) => Outcome::Undone(moved.max(1)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Outcome::Gone,
+        Err(error) => Outcome::Failed(error.to_string()),
+    }
+}
+
+fn go_back(back: &Path, pid: i32) -> io::Result<()> {
+    let mut refused = io::Error::from(ErrorKind::NotFound);
+    for folder in
+        back.ancestors().filter(|folder| folder.is_dir()).take_while(|folder| cgroup::is_cgroup(folder))
+    {
+        match enter(folder, pid) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
