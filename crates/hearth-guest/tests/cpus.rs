@@ -62,7 +62,7 @@ section again
 start --policy fair
 await_numbers cpus=1 cpus=7
 section others
-tasks spin 4000 0,0,0,0 >/dev/null &
+tasks spin 8000 0,0,0,0 >/dev/null &
 await_numbers cpus=1 cpus=3
 hearth status --json | grep -o '"uses_snapshots": [a-z]*'
 wait $!

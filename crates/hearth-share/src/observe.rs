@@ -40,6 +40,7 @@ pub struct Observer {
     hierarchy: Option<Hierarchy>,
     machine: Mask,
     scans: Paced,
+    hearings: Paced,
     scan: Scan,
     /// Where followers stand, and what their cgroups have.
     places: HashMap<Id, Place>,
@@ -58,6 +59,7 @@ impl Observer {
             hierarchy: Hierarchy::find(),
             machine: online(),
             scans: Paced::new(Duration::from_secs(1), COST_SHARE),
+            hearings: Paced::new(Duration::from_secs(1), COST_SHARE),
             scan: Scan::default(),
             places: HashMap::new(),
             cgroups: Read::new(),
@@ -104,11 +106,10 @@ impl Observer {
             self.counts.look(now, || self.uses.count(now, following));
         }
         if self.is_thorough || self.uses.others >= SOMEBODY_CPUS {
-            let told = self.times.last().filter(|pass| now_ns().saturating_sub(pass.at_ns) < FRESH_NS);
-            self.scans.look(now, || match told {
-                Some(pass) => self.scan.hear(pass, self.hierarchy.as_ref()),
-                None => self.scan.look(now, self.hierarchy.as_ref()),
-            });
+            match self.times.last().filter(|pass| now_ns().saturating_sub(pass.at_ns) < FRESH_NS) {
+                Some(pass) => self.hearings.look(now, || self.scan.hear(pass, self.hierarchy.as_ref())),
+                None => self.scans.look(now, || self.scan.look(now, self.hierarchy.as_ref())),
+            };
         }
         self.placed.look(now, || {
             self.machine = online();

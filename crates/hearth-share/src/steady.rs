@@ -8,7 +8,8 @@
 //!   400 ms *lends* the rest: others get it, and its own number stays, so that it may come back at any
 //!   time. Then it uses more than it kept, and the others make room in the next step.
 //! - A number that went up and had to come down within a second does not go up again in the same
-//!   circumstances: until programs come or go, others use half a CPU more or less, or somebody lends.
+//!   circumstances: until programs come or go, their limits change, others use half a CPU more or less,
+//!   or somebody lends.
 //!   What others use depends on the number itself, which could go up and down for ever.
 //! - Where it is nearly a toss-up how to round, what was said stays ([`crate::whole`]).
 //!
@@ -19,6 +20,7 @@ use crate::demand::{Application, Demand};
 use crate::share::shares;
 use crate::whole::{Follower, whole};
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Steps whose mean is what others use.
 const MEAN_STEPS: usize = 3;
@@ -87,6 +89,8 @@ pub struct Number {
 pub struct Steady {
     others: Others,
     followers: HashMap<Id, Known>,
+    /// Who follows, and within which limits: see [`standing`].
+    standing: u64,
 }
 
 /// What others used in the last steps, and its means.
@@ -141,8 +145,8 @@ impl Steady {
 
     fn meet(&mut self, look: &Look) {
         let present: HashSet<Id> = look.followers.iter().map(|follower| follower.id).collect();
-        if present.len() != self.followers.len() || present.iter().any(|id| !self.followers.contains_key(id))
-        {
+        let standing = standing(look);
+        if std::mem::replace(&mut self.standing, standing) != standing {
             self.followers.values_mut().for_each(|known| (known.raised, known.in_vain) = (None, None));
         }
         self.followers.retain(|id, _| present.contains(id));
@@ -208,6 +212,21 @@ impl Steady {
         };
         followers.iter().zip(whole).map(number).collect()
     }
+}
+
+/// A number that is another when programs come or go, or when their masks, weights, quotas or wants change.
+fn standing(look: &Look) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let Demand { masks, groups, applications } = &look.demand;
+    for follower in &look.followers {
+        let Application { mut group, weight, mask, want } = applications[follower.application];
+        (follower.id, &masks[mask], weight.to_bits(), want.to_bits()).hash(&mut hasher);
+        while group > 0 {
+            (groups[group].weight.to_bits(), groups[group].quota.to_bits()).hash(&mut hasher);
+            group = groups[group].parent;
+        }
+    }
+    hasher.finish()
 }
 
 impl Others {

@@ -232,6 +232,18 @@ fn what_a_newcomer_used_before_it_followed_was_no_use_of_others() {
 }
 
 #[test]
+fn who_is_bound_and_free_again_has_its_number_back() {
+    let mut machine = Machine::new(16, &[Parallel]);
+    machine.steps(20);
+    for _ in 0..3 {
+        machine.places[0].is_bound = true;
+        assert_eq!(machine.steps(1), [8]);
+        machine.places[0].is_bound = false;
+        assert_eq!(machine.steps(4), [16]);
+    }
+}
+
+#[test]
 fn a_new_leader_goes_on_with_what_was_told() {
     let mut machine = Machine::new(16, &[Parallel, Parallel]);
     machine.steps(20);
