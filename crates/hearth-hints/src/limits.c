@@ -139,8 +139,11 @@ static int own_folder(char *folder, size_t size, size_t *top, int *is_v2)
 	/* A container may see its part of the hierarchy as the whole, under the host's path. */
 	root = strlen(cpu.root);
 	below = own.path;
-	if (root > 1)
-		below = !strncmp(own.path, cpu.root, root) ? own.path + root : "";
+	if (root > 1) {
+		below = own.path + root;
+		if (strncmp(own.path, cpu.root, root) || (*below && *below != '/'))
+			below = "";
+	}
 	if (strstr(below, "/.."))
 		below = "";
 	*top = strlen(cpu.mount);
