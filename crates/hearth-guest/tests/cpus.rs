@@ -9,7 +9,7 @@ use hearth_guest::{Kernel, Output};
 
 /// Programs `a` and `b` in cgroups of unequal weights, `a` in one that is nested.
 const SCRIPT: &str = r#"
-# Until they say so, at most 20 s; then what they say.
+# Until they say so, each as a pattern, at most 20 s; then what they say.
 await_numbers() {
 	for try in $(seq 100); do
 		read a_says rest <<-END
@@ -18,7 +18,7 @@ await_numbers() {
 		read b_says rest <<-END
 			$(tail -n 1 /tmp/b 2>/dev/null)
 		END
-		[ "$a_says $b_says" = "$1 $2" ] && break
+		case "$a_says $b_says" in $1\ $2) break ;; esac
 		usleep 200000
 	done
 	echo "$a_says $b_says"
@@ -63,7 +63,11 @@ start --policy fair
 await_numbers cpus=1 cpus=7
 section others
 tasks spin 8000 0,0,0,0 >/dev/null &
-await_numbers cpus=1 cpus=3
+await_numbers cpus=1 'cpus=[34]'
+for try in $(seq 50); do
+	hearth status --json | grep -q '"uses_snapshots": true' && break
+	usleep 100000
+done
 hearth status --json | grep -o '"uses_snapshots": [a-z]*'
 wait $!
 await_numbers cpus=1 cpus=7
@@ -125,7 +129,10 @@ fn without_the_daemon_programs_go_on_with_mask_and_quota() {
 #[test]
 fn programs_that_do_not_follow_have_their_share_by_what_the_scheduler_sees() {
     let Some(output) = output() else { return };
-    assert_eq!(text(output, "others"), "cpus=1 cpus=3\n\"uses_snapshots\": true\ncpus=1 cpus=7");
+    let others = text(output, "others");
+    // Four spinners of eight CPUs; what else runs in the guest takes a part of one.
+    assert!(others.starts_with("cpus=1 cpus=3\n") || others.starts_with("cpus=1 cpus=4\n"), "{others}");
+    assert!(others.ends_with("\"uses_snapshots\": true\ncpus=1 cpus=7"), "{others}");
 }
 
 #[test]
