@@ -8,15 +8,7 @@ use hearth_workloads::cool::Sharing;
 const PROCESS_CONTROL: &str = "control";
 
 /// What can plan in the simulated machine, by name: [`planners::NAMES`] and process control.
-pub const PLANNERS: [&str; planners::NAMES.len() + 1] = {
-    let mut names = [PROCESS_CONTROL; planners::NAMES.len() + 1];
-    let mut at = 0;
-    while at < planners::NAMES.len() {
-        names[at] = planners::NAMES[at];
-        at += 1;
-    }
-    names
-};
+pub const PLANNERS: [&str; 4] = [planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
 
 /// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]

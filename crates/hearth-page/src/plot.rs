@@ -162,6 +162,11 @@ pub fn legend<'a>(entries: impl IntoIterator<Item = (String, &'a str)>) -> Marku
     }
 }
 
+/// Things in the order of their colours, with their names.
+pub fn legend_in_order<'a>(names: impl IntoIterator<Item = &'a str>) -> Markup {
+    legend(names.into_iter().enumerate().map(|(index, name)| (color(index), name)))
+}
+
 /// The colour of the thing with this index; they repeat after eight.
 pub fn color(index: usize) -> String {
     format!("var(--color-{})", index % 8)

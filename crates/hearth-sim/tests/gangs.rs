@@ -186,14 +186,14 @@ fn the_kernels_thread_for_a_cpu_waits_for_no_row() {
         });
         server
     };
-    let wait_ms = |is_kernel| {
+    let wait_us = |is_kernel| {
         let mut applications = gangs();
         applications.push(server(is_kernel));
         let result = run("fair", applications, matrix(&[&[1], &[2]], 100));
         let tally = &result.applications[2].tally;
         (tally.wake_wait_ns / tally.wakeups / 1_000, together(&each_ms(&result, 300, 1500), 0))
     };
-    let ((waits_us, of_gang), (bound_us, _)) = (wait_ms(true), wait_ms(false));
+    let ((waits_us, of_gang), (bound_us, _)) = (wait_us(true), wait_us(false));
     assert!(waits_us < 1_000, "{waits_us} us");
     assert!(bound_us > 20_000, "any other task that is bound there waits: {bound_us} us");
     // It takes 5 % of one CPU.

@@ -1,6 +1,7 @@
 //! Runs one program on a simulated machine, for tests.
 
 use crate::Built;
+use crate::cool::Invocation;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::memory::Memory;
@@ -15,4 +16,12 @@ pub fn run(build: impl FnOnce(&Memory) -> Built) {
     simulation.add(built.application);
     simulation.run().unwrap();
     (built.check)().unwrap();
+}
+
+/// Runs a task-parallel program with one process and with many; it must come to the right result each time.
+pub fn run_with_any_number_of_processes(build: impl Fn(&Memory, &Invocation) -> Built) {
+    for processes in [1, 3, 8, 16] {
+        let invocation = Invocation { processes, ..Invocation::default() };
+        run(|memory| build(memory, &invocation));
+    }
 }

@@ -30,10 +30,7 @@ pub(super) fn execution_times(comparison: &Comparison) -> Markup {
         section {
             h2 { "Execution time" }
             p.hint { "Less is better. " (compared_with(comparison)) }
-            (bars.render(comparison, |policy, base, axis| {
-                let width = axis.percent(policy.summary.execution_s.median);
-                html! { div.bar.other[!base] style={ "width:" (number(width)) "%" } {} }
-            }))
+            (bars.plain(comparison))
         }
     }
 }
@@ -50,7 +47,7 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
             h2 { "Cache misses by cause" }
             p.hint { "Less is better. " (compared_with(comparison)) }
             (legend(CAUSES.iter().enumerate().map(|(cause, name)| (cause_color(cause), *name))))
-            (bars.render(comparison, |policy, _, axis| html! {
+            (bars.render(comparison, |policy, axis| html! {
                 @for (cause, figure) in policy.summary.causes.iter().enumerate() {
                     @let millions = figure.median / 1e6;
                     @if axis.percent(millions) > 0.05 {
@@ -88,12 +85,24 @@ pub(super) struct Bars {
 }
 
 impl Bars {
+    /// Bars in one piece, the first in another colour.
+    pub(super) fn plain(&self, comparison: &Comparison) -> Markup {
+        self.rows(comparison, |index, axis| {
+            let width = number(axis.percent(self.figures[index].median));
+            html! { div.bar.other[index > 0] style={ "width:" (width) "%" } {} }
+        })
+    }
+
     /// A row for each policy, in which `bar` draws.
     pub(super) fn render(
         &self,
         comparison: &Comparison,
-        bar: impl Fn(&PolicyRuns, bool, &Axis) -> Markup,
+        bar: impl Fn(&PolicyRuns, &Axis) -> Markup,
     ) -> Markup {
+        self.rows(comparison, |index, axis| bar(&comparison.policies[index], axis))
+    }
+
+    fn rows(&self, comparison: &Comparison, bar: impl Fn(usize, &Axis) -> Markup) -> Markup {
         let figures = &self.figures;
         let axis = Axis::from_zero(figures.iter().map(|figure| figure.high).fold(0.0, f64::max));
         html! {
@@ -102,7 +111,7 @@ impl Bars {
                     @for &tick in &axis.ticks { i style={ "left:" (number(axis.percent(tick))) "%" } {} }
                 }
                 @for (index, (policy, figure)) in comparison.policies.iter().zip(figures).enumerate() {
-                    (self.row(index, policy, figure, &figures[0], &bar(policy, index == 0, &axis), &axis))
+                    (self.row(index, policy, figure, &figures[0], &bar(index, &axis), &axis))
                 }
                 (x_axis(&axis))
                 div.unit { (self.unit) }

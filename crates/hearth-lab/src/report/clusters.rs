@@ -50,7 +50,7 @@ fn local_and_remote(comparison: &Comparison) -> Markup {
                 "the kernel reads and writes them. " (compared_with(comparison))
             }
             (legend([(color(2), "local"), (color(1), "remote")]))
-            (bars.render(comparison, |policy, _, axis| {
+            (bars.render(comparison, |policy, axis| {
                 let remote = remote(policy);
                 let local = all(policy).median - remote;
                 parts(axis, [("local", local, color(2)), ("remote", remote, color(1))], "M")
@@ -101,7 +101,7 @@ fn cpu_time(comparison: &Comparison, program: &str) -> Markup {
     let all = |policy: &PolicyRuns| seconds(policy, |tally| tally.cpu_ns as f64);
     let system = |policy: &PolicyRuns| seconds(policy, |tally| tally.counters.system_ps as f64 / 1e3).median;
     let bars = Bars { unit: "CPU time, s", figures: of_each(comparison, all), show: format::significant };
-    bars.render(comparison, |policy, _, axis| {
+    bars.render(comparison, |policy, axis| {
         let system = system(policy);
         let user = all(policy).median - system;
         parts(axis, [("program", user, color(0)), ("kernel", system, color(4))], "s")

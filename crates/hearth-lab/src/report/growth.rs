@@ -1,7 +1,7 @@
 //! CPU time over time, by application.
 
 use super::{Comparison, PolicyRuns};
-use hearth_page::plot::{Axis, Plot, color, legend, level_lines, number};
+use hearth_page::plot::{Axis, Plot, color, legend_in_order, level_lines, number};
 use hearth_sim::RunResult;
 use maud::{Markup, html};
 
@@ -26,7 +26,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
                 "CPU time that each application has had. While all run, parallel curves mean that \
                  nobody is favoured."
             }
-            (legend(names.iter().enumerate().map(|(index, name)| (color(index), *name))))
+            (legend_in_order(names.iter().copied()))
             div.many {
                 @for (policy, result) in comparison.policies.iter().zip(&results) {
                     (chart(policy, result, &x, &y))

@@ -2,7 +2,7 @@
 
 use super::{Figure, Findings, format};
 use crate::trace_study::{Outcome, POLICIES, Study};
-use hearth_page::plot::{Axis, Plot, SIDE, color, legend, level_lines, number};
+use hearth_page::plot::{Axis, Plot, SIDE, color, legend_in_order, level_lines, number};
 use maud::{Markup, html};
 use std::fmt::Write;
 
@@ -138,7 +138,7 @@ fn overlap(firsts: &[(&str, &Study)]) -> Markup {
     html! {
         figure {
             h3 { "Hot pages by TLB misses that are hot by cache misses" }
-            (legend(firsts.iter().enumerate().map(|(index, (name, _))| (color(index), *name))))
+            (legend_in_order(firsts.iter().map(|(name, _)| *name)))
             (percent_plot(
                 "of these, hot by cache misses too, %",
                 "hottest pages by TLB misses, %",
@@ -180,7 +180,7 @@ fn ranks(firsts: &[(&str, &Study)]) -> Markup {
     html! {
         figure {
             h3 { "Is it the same CPU?" }
-            (legend(firsts.iter().enumerate().map(|(index, (name, _))| (color(index), *name))))
+            (legend_in_order(firsts.iter().map(|(name, _)| *name)))
             (plot.render())
         }
     }
@@ -204,7 +204,7 @@ fn placement(name: &str, study: &Study) -> Markup {
     html! {
         figure {
             h3 { (name) ": each page where most of its misses are" }
-            (legend(names.iter().enumerate().map(|(index, name)| (color(index), *name))))
+            (legend_in_order(names))
             (percent_plot(
                 "local of all cache misses, %",
                 "pages so placed, those with most cache misses first, %",

@@ -125,10 +125,7 @@ fn cpu_times(program: &Comparison) -> Markup {
         section {
             h2 { "CPU time" }
             p.hint { "The section's time on all CPUs that the program has. " (compared_with(program)) }
-            (bars.render(program, |setting, alone, axis| {
-                let width = hearth_page::plot::number(axis.percent(cpu_time(setting).median));
-                html! { div.bar.other[!alone] style={ "width:" (width) "%" } {} }
-            }))
+            (bars.plain(program))
         }
     }
 }
@@ -141,7 +138,7 @@ fn all_misses(program: &Comparison) -> Markup {
             h2 { "Local and remote misses" }
             p.hint { "Served by memory or a cache of the own cluster, or of another. " (compared_with(program)) }
             (legend([(color(2), "local"), (color(1), "remote")]))
-            (bars.render(program, |setting, _, axis| {
+            (bars.render(program, |setting, axis| {
                 let remote = remote(setting).median;
                 let local = misses(setting).median - remote;
                 parts(axis, [("local", local, color(2)), ("remote", remote, color(1))], "M")

@@ -2,7 +2,7 @@
 
 use super::{Comparison, PolicyRuns};
 use hearth_machine::list::show_list;
-use hearth_page::plot::{Axis, Plot, color, legend, number};
+use hearth_page::plot::{Axis, Plot, color, legend_in_order, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{Place, Places};
 use maud::{Markup, html};
@@ -29,7 +29,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
                 "The CPUs that each parallel program has. Rows of time take turns: in each, the gangs in it run, \
                  and others only fill holes. A set is its program's always."
             }
-            (legend(names.iter().enumerate().map(|(index, name)| (color(index), *name))))
+            (legend_in_order(names.iter().copied()))
             @for (policy, result, places) in shown {
                 figure { h3 { (policy.name) } div.scroll { (chart(policy, result, places, &x)) } }
             }

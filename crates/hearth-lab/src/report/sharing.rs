@@ -7,7 +7,6 @@ use super::{Comparison, Figure, Findings, PolicyRuns, format};
 use crate::Run;
 use crate::numa::response;
 use crate::parallel::sections_change;
-use hearth_page::plot::number;
 use hearth_sim::measure::ApplicationResult;
 use maud::{Markup, html};
 use std::fmt::Write;
@@ -55,25 +54,12 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
                 section {
                     h2 { (title) }
                     p.hint { "The mean of the programs' own ratios. " (compared_with(comparison)) }
-                    (bars(comparison, unit, against(comparison, measure)))
+                    @let bars = Bars { unit, figures: against(comparison, measure), show: format::significant };
+                    (bars.plain(comparison))
                 }
             }
         }
     }
-}
-
-fn bars(comparison: &Comparison, unit: &'static str, figures: Vec<Figure>) -> Markup {
-    let lengths: Vec<(String, f64)> = comparison
-        .policies
-        .iter()
-        .map(|policy| policy.name.clone())
-        .zip(figures.iter().map(|f| f.median))
-        .collect();
-    let bars = Bars { unit, figures, show: format::significant };
-    bars.render(comparison, |policy, base, axis| {
-        let length = lengths.iter().find(|(name, _)| *name == policy.name).map_or(0.0, |(_, length)| *length);
-        html! { div.bar.other[!base] style={ "width:" (number(axis.percent(length))) "%" } {} }
-    })
 }
 
 /// The programs of each workload, a line each, as Markdown.

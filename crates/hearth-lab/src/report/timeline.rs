@@ -1,7 +1,7 @@
 //! What ran where: tasks on CPUs over a stretch of time.
 
 use super::{Comparison, PolicyRuns, format};
-use hearth_page::plot::{Axis, Plot, color, legend, number};
+use hearth_page::plot::{Axis, Plot, color, legend_in_order, number};
 use hearth_sim::RunResult;
 use hearth_sim::measure::Stretch;
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
                  application apart, gaps are idle time. " (format::significant((x.high - x.low) * 1e3)) " ms from the middle of the run"
                 ", seed " (comparison.seeds.first().copied().unwrap_or_default()) "."
             }
-            (legend(names.iter().enumerate().map(|(index, name)| (color(index), *name))))
+            (legend_in_order(names.iter().copied()))
             @for (index, (policy, result)) in kept.iter().enumerate() {
                 figure data-run=(index) {
                     h3 { (policy.name) }

@@ -113,7 +113,9 @@ impl Drop for Parts {
 
 fn controller(work: &Work) -> Result<Controller, Error> {
     let planner = |name: &String| match (name.as_str(), work.gang_row) {
-        ("gangs", Some(row)) => Ok(Box::new(planners::Gangs::of_rows(row.as_nanos() as u64)) as Box<_>),
+        (planners::GANGS, Some(row)) => {
+            Ok(Box::new(planners::Gangs::of_rows(row.as_nanos() as u64)) as Box<_>)
+        }
         (name, _) => planners::named(name).ok_or_else(|| Error::NoPlanner { name: name.to_owned() }),
     };
     let mut all: Vec<Box<dyn Planner>> = work.planners.iter().map(planner).collect::<Result<_, _>>()?;

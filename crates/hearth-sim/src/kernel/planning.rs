@@ -1,7 +1,7 @@
 //! The loop's slow half, at simulated times: snapshot, controller, publication. It takes no CPU from anybody.
 
 use super::Kernel;
-use crate::measure::{Place, Planned};
+use crate::measure::{Place, Places, Planned};
 use crate::program::Asked;
 use hearth_native::{Board, Outcome};
 use hearth_policy::snapshot::{CpuSet, Program, State, Task};
@@ -45,10 +45,11 @@ impl Kernel {
             Ok(plan) => {
                 let holds_for = Controller::STEP * Controller::STEPS_TO_HOLD;
                 let outcome = board.publish(&plan, at_ns + holds_for.as_nanos() as u64);
+                planned.count(&plan, outcome);
                 if outcome == Outcome::Published {
                     self.tell_programs(&plan);
+                    planned.follow(Places { at_ns, rows: plan.rows.count, places: self.places(&plan) });
                 }
-                planned.count(&plan, outcome, at_ns, self.places(&plan));
             }
             Err(error) => planned.fail(&error),
         }

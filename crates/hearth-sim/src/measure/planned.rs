@@ -50,23 +50,21 @@ pub struct Place {
 }
 
 impl Planned {
-    /// `places`: those that the plan gives to parallel programs, at this time.
-    pub(crate) fn count(&mut self, plan: &Plan, outcome: Outcome, at_ns: u64, places: Vec<Place>) {
+    pub(crate) fn count(&mut self, plan: &Plan, outcome: Outcome) {
         self.steps += 1;
         match outcome {
             Outcome::Published => {
                 self.taken_up += 1;
                 self.parts.clone_from(&plan.parts);
                 self.targets = plan.tasks.len() + plan.groups.len();
-                self.follow(Places { at_ns, rows: plan.rows.count, places });
             }
             Outcome::Postponed => self.postponed += 1,
             Outcome::Renewed => {}
         }
     }
 
-    /// Keeps what differs from the places before.
-    fn follow(&mut self, now: Places) {
+    /// Keeps the places of a plan that was taken up, if they differ from those before.
+    pub(crate) fn follow(&mut self, now: Places) {
         let differs = match self.places.last() {
             Some(last) => (last.rows, &last.places) != (now.rows, &now.places),
             None => !now.places.is_empty(),

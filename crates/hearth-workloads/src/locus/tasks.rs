@@ -77,12 +77,10 @@ fn spread<T: Copy>(cpu: &mut Cpu<'_>, master: &Process, array: &Array<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::run_with_any_number_of_processes;
 
     #[test]
     fn any_number_of_processes_comes_to_the_right_result() {
-        for processes in [1, 3, 8, 16] {
-            let invocation = Invocation { processes, ..Invocation::default() };
-            crate::trial::run(|memory| build_cool(memory, 0.02, 1, &invocation));
-        }
+        run_with_any_number_of_processes(|memory, invocation| build_cool(memory, 0.02, 1, invocation));
     }
 }

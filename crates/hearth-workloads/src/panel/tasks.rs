@@ -126,12 +126,12 @@ impl Panels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::run_with_any_number_of_processes;
 
     #[test]
     fn any_number_of_processes_comes_to_the_right_result() {
-        for processes in [1, 3, 8, 16] {
-            let invocation = Invocation { processes, ..Invocation::default() };
-            crate::trial::run(|memory| build(DESCRIPTION_17, [4, 4, 8], memory, 1.0, 1, &invocation));
-        }
+        run_with_any_number_of_processes(|memory, invocation| {
+            build(DESCRIPTION_17, [4, 4, 8], memory, 1.0, 1, invocation)
+        });
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Molecules lie in a box whose sides are joined. In each step all atoms are moved ahead by the
 //! derivatives of their paths; springs within molecules and forces between all pairs that are near
-//! enough are summed (`forces.rs`); paths are corrected by what the forces say (`paths.rs`); and positions are kept for the trajectory. Each process has a share of the molecules, acts on pairs
+//! enough are summed (`forces.rs`); paths are corrected by what the forces say (`paths.rs`); and
+//! positions are kept for the trajectory. Each process has a share of the molecules, acts on pairs
 //! with the half of all others that follows, and sums forces in memory of its own, which all then add
 //! up. Arithmetic prevails, and all but the trajectory fits the cache. (SPLASH's Water.)
 

@@ -12,6 +12,7 @@ const CORRECTION: [f64; ORDERS] = [3.0 / 20.0, 251.0 / 360.0, 1.0, 11.0 / 18.0, 
 /// Cycles of a coordinate beside its references: ahead (15 sums), and its correction.
 const PREDICT_CYCLES: u64 = 15 * ADD + 11 * SECOND_WORD + LOOP;
 const CORRECT_CYCLES: u64 = 8 * ADD + 8 * MULTIPLY + 13 * SECOND_WORD + LOOP;
+
 impl Water {
     /// Moves the atoms a step ahead along their paths.
     pub(super) fn predict(&self, cpu: &mut Cpu<'_>, process: usize) {
