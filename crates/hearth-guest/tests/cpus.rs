@@ -62,13 +62,14 @@ section again
 start --policy fair
 await_numbers cpus=1 cpus=7
 section others
-tasks spin 8000 0,0,0,0 >/dev/null &
+tasks spin 60000 0,0,0,0 >/dev/null &
 await_numbers cpus=1 'cpus=[34]'
 for try in $(seq 50); do
 	hearth status --json | grep -q '"uses_snapshots": true' && break
 	usleep 100000
 done
 hearth status --json | grep -o '"uses_snapshots": [a-z]*'
+kill $!
 wait $!
 await_numbers cpus=1 cpus=7
 section gone

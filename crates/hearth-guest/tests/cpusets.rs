@@ -81,9 +81,9 @@ echo +cpuset >cgroup.subtree_control
 echo 6-7 >theirs/cpuset.cpus
 sleeper theirs
 service=$!
-(echo 0 >home/cgroup.procs; exec hearth set exec --cpus 2 -- tasks spin 20000 0,0,0,0 >/tmp/two) &
+(echo 0 >home/cgroup.procs; exec hearth set exec --cpus 2 -- tasks spin 60000 0,0,0,0 >/tmp/two) &
 two=$!
-hearth exec --set -- tasks spin 20000 0,0,0,0 >/tmp/rest &
+hearth exec --set -- tasks spin 60000 0,0,0,0 >/tmp/rest &
 rest=$!
 prints 2 own
 sets
@@ -94,6 +94,8 @@ hearth set list
 hearth cpus $two
 hearth status
 cat theirs/cpuset.cpus
+sleep 3
+killall -TERM tasks
 wait $two $rest
 prints 0 hearths
 section two-ran
@@ -269,12 +271,14 @@ fn cgroup(output: &Output, section: &str, name: &str) -> String {
     process(output, section, name).text("cgroup").unwrap().to_owned()
 }
 
-/// The CPUs on which tasks ran when their sets had settled.
+/// The CPUs on which tasks ran in the last 3 s: their sets had been listed by then.
 fn ran_on(output: &Output, section: &str) -> BTreeSet<usize> {
     let number = |record: &Record, key| record.get::<u64>(key).unwrap();
-    let stretches = records(output, section, "stretch").into_iter();
+    let stretches = records(output, section, "stretch");
+    let until = stretches.iter().map(|one| number(one, "end_ns")).max().unwrap();
     stretches
-        .filter(|one| number(one, "start_ns") > 10_000_000_000 && number(one, "end_ns") < 15_000_000_000)
+        .iter()
+        .filter(|one| number(one, "end_ns") > until - 3_000_000_000)
         .map(|one| one.get("cpu").unwrap())
         .collect()
 }

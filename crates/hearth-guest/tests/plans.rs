@@ -24,10 +24,11 @@ hearth start --pages none; echo status=$?
 plan_says holds
 
 section parts
-tasks spin 9000 0,0,0,0,0,0 0-3 >/tmp/low &
-tasks spin 9000 0,0,0,0,0,0 4-7 >/tmp/high &
+tasks spin 60000 0,0,0,0,0,0 0-3 >/tmp/low &
+tasks spin 60000 0,0,0,0,0,0 4-7 >/tmp/high &
 plan_says '2 parts'
 hearth explain --for 100ms $! | head -n 1
+killall -TERM tasks
 wait
 grep -h ^task /tmp/low /tmp/high
 

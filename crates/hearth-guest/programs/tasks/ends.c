@@ -18,6 +18,22 @@
 
 #define SETTLE_NS (5 * NS_PER_MS)
 
+static atomic_bool *to_be_told;
+
+static void tell(int signal)
+{
+	(void)signal;
+	atomic_store(to_be_told, true);
+}
+
+void end_when_told(atomic_bool *told)
+{
+	to_be_told = told;
+	if (sigaction(SIGTERM, &(struct sigaction){.sa_handler = tell, .sa_flags = SA_RESTART},
+		      NULL))
+		die("sigaction");
+}
+
 int command_forks(int argc, char **argv)
 {
 	int count = number(argc, argv, 0, 1000), at_once = number(argc, argv, 1, 50);

@@ -32,6 +32,7 @@ struct worker {
 static struct {
 	atomic_int ready;
 	atomic_ullong start_ns;
+	atomic_bool told;
 	struct worker workers[MAX_TASKS];
 } * state;
 
@@ -45,7 +46,7 @@ static void work(struct worker *self, uint64_t length_ns)
 		sleep_ns(NS_PER_MS);
 	self->nr_ran = 1;
 	last->start_ns = last->end_ns = now_ns() - start;
-	while (last->end_ns < length_ns) {
+	while (last->end_ns < length_ns && !atomic_load(&state->told)) {
 		spin(ROUNDS_BETWEEN_LOOKS);
 		now = now_ns() - start;
 		if (now > last->end_ns + GAP_NS && self->nr_ran < MAX_RAN) {
@@ -62,6 +63,7 @@ int command_gaps(int argc, char **argv)
 	int count = number(argc, argv, 1, 1), status, bad = 0, i, k;
 
 	state = shared(sizeof(*state));
+	end_when_told(&state->told);
 	for (i = 0; i < count && i < MAX_TASKS; i++) {
 		pid_t child = fork();
 

@@ -17,7 +17,8 @@
  *   tasks gaps MS COUNT                              tasks that note when they run
  *   tasks follow MS                                  prints how many CPUs it can get
  *
- * They print lines of key=value pairs, which the top of each command's file explains. The exit
+ * What runs for MS ms in spin and gaps ends earlier when it is sent SIGTERM, and prints what it
+ * has. They print lines of key=value pairs, which the top of each command's file explains. The exit
  * status is 0 if what the command itself can check was right.
  */
 #include "tasks.h"

@@ -38,6 +38,7 @@ struct spinner {
 static struct {
 	atomic_int ready;
 	atomic_ullong start_ns;
+	atomic_bool told;
 	atomic_int last_on[MAX_CPUS];
 	struct spinner spinners[MAX_TASKS];
 } * state;
@@ -91,7 +92,7 @@ static void spin_until_end(int me, uint64_t length_ns)
 	cpu_before = cpu_time_ns();
 	do
 		spin(ROUNDS_BETWEEN_LOOKS);
-	while (look(self, me, start) < length_ns);
+	while (look(self, me, start) < length_ns && !atomic_load(&state->told));
 	self->cpu_ns = cpu_time_ns() - cpu_before;
 }
 
@@ -139,6 +140,7 @@ int command_spin(int argc, char **argv)
 	int i, count = 0, status, bad = 0;
 
 	state = shared(sizeof(*state));
+	end_when_told(&state->told);
 	while (*next && count < MAX_TASKS) {
 		state->spinners[count++].nice = (int)strtol(next, &next, 10);
 		next += *next == ',';

@@ -32,6 +32,9 @@ int command_follow(int argc, char **argv);
 /* A child that spins until it is killed, or its parent ends. */
 pid_t fork_spinner(void);
 
+/* Has SIGTERM, to this process or a child that is forked from now on, set *told. */
+void end_when_told(atomic_bool *told);
+
 /* A number among the arguments, or its default. */
 static inline int number(int argc, char **argv, int index, int otherwise)
 {
