@@ -10,6 +10,7 @@
  *   processor       this CPU is the one it last ran on                a_p
  *   llc             this CPU shares that one's last-level cache
  *   node            this CPU is on that one's memory node
+ *   fragment        it lives on this CPU, and so does what ran: see fragments.h
  *
  * A credit delays a move and never forbids one, and it is bounded: no task is
  * behind its fair share by more than the sum of its credits and one slice.

@@ -51,7 +51,9 @@ static __always_inline bool is_in_row(struct hearth_task *tc)
 /* What a task is ordered by where it waits. */
 static __always_inline u64 order_of(struct hearth_task *tc)
 {
-	return usage_of(tc) + (is_member(tc) ? LAST_USAGE : 0);
+	if (is_member(tc))
+		return usage_of(tc) + LAST_USAGE;
+	return is_of_fragment(tc) ? order_in_epoch(usage_of(tc), tc->fragment) : usage_of(tc);
 }
 
 /* Whether it is this task's time, and not its place. */

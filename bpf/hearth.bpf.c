@@ -9,13 +9,14 @@
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
-#include "scx.h"
 #include "interface.h"
+#include "scx.h"
 #include "queue_ids.h"
 #include "state.h"
 #include "usage.h"
 #include "credit.h"
 #include "slices.h"
+#include "fragments.h"
 #include "places.h"
 #include "gangs.h"
 #include "queues.h"
@@ -38,6 +39,7 @@ static __always_inline void place(struct task_struct *p, struct hearth_task *tc,
 				  u64 enq_flags)
 {
 	cpu_ctx(cpu)->is_claimed = true;
+	fragment_run(p, tc);
 	usage_arrive(tc, cpu, lag);
 	stats_count(&stats_of(cpu)->direct);
 	if (tracing)
@@ -102,6 +104,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	usage_update(p, tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
+	fragment_ran(tc);
 	plan_follow(p, tc);
 	if (is_placed(tc) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
@@ -148,11 +151,13 @@ static __always_inline s64 running_rank(struct hearth_task *tc)
 	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
 }
 
-/* Whether the plan wants a task, which runs here, to run elsewhere. */
+/* Whether the plan wants a task, which runs here, to run elsewhere, or it declares data that is
+ * there. */
 static __always_inline bool is_wanted_elsewhere(struct task_struct *p, struct hearth_task *tc,
 						s32 cpu)
 {
-	return is_misplaced(p, tc, cpu) || is_out_of_column(p, tc, cpu);
+	fragment_follow(p, tc);
+	return is_misplaced(p, tc, cpu) || is_out_of_column(p, tc, cpu) || is_away(p, tc, cpu);
 }
 
 /* Of the task that just ran, if it may go on. */
@@ -189,6 +194,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	if (cc->has_member && take_member(cpu))
 		return;
+	if (cc->moves_from >= 0)
+		move_fragment(cpu);
 	if (is_runnable && cc->expired) {
 		tc = task_ctx(prev);
 		kept_rank = rank_to_go_on(prev, tc, cpu);
@@ -246,6 +253,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		return;
 	is_drawn = tc->queue >= 0 && cpu_of_queue(tc->queue) != cpu;
 	queue_left(tc);
+	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
@@ -282,6 +290,29 @@ verified_alone int spill(s32 queue)
 	return 0;
 }
 
+/* Tasks of fragments wait here beside an idle CPU, which takes what has waited for long enough. */
+verified_alone int offer_fragments(s32 cpu)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+		struct hearth_task *tc = task_ctx(p);
+		s32 idle;
+
+		if (++looks > MOST_LOOKS)
+			break;
+		if (!tc || !(tc->counted & COUNTED_FRAGMENT) ||
+		    !is_late(p->scx.runnable_at, sums.fragment_patience))
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			wake(idle);
+		break;
+	}
+	return 0;
+}
+
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 {
 	struct hearth_task *tc = task_ctx(p);
@@ -295,7 +326,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
 	cc->running_rank = running_rank(tc);
-	if (is_misplaced(p, tc, cpu))
+	if (is_misplaced(p, tc, cpu) || (fragment_follow(p, tc) && is_away(p, tc, cpu)))
 		task_set_slice(p, 0);
 	if (!p->scx.slice)
 		cc->expired = true;
@@ -306,18 +337,23 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 		spill(shared_queue(cpu));
 	if (queue_ctx(bound_queue(cpu))->strays > 0)
 		spill(bound_queue(cpu));
+	if (queue_ctx(bound_queue(cpu))->of_fragments > 0)
+		offer_fragments(cpu);
 	now_ns = bpf_ktime_get_ns();
 	plan_check(now_ns);
 	look_at_row(now_ns);
 }
 
-/* complex only: its credits fade from here on. */
+/* What it has declared is where it will wait. complex: its credits fade from here on. */
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 {
 	struct hearth_task *tc = task_ctx(p);
 
-	if (tc)
-		tc->stopped_at = scx_bpf_now();
+	if (!tc)
+		return;
+	tc->stopped_at = scx_bpf_now();
+	fragment_ran(tc);
+	fragment_follow(p, tc);
 }
 
 /* A task comes from another scheduling class, in which it is not charged. */
@@ -334,8 +370,11 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
 {
 	struct hearth_task *tc = task_ctx(p);
 
-	if (tc)
-		queue_left(tc);
+	if (!tc)
+		return;
+	queue_left(tc);
+	fragment_ran(tc);
+	fragment_leave(tc);
 }
 
 /* A CPU goes idle. A task that came to wait after the CPU had looked has not seen it
@@ -394,6 +433,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
 	tc->row = NO_ROW;
+	tc->fragment = NO_FRAGMENT;
+	tc->runs_in = NO_FRAGMENT;
 	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
@@ -416,6 +457,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		cpu_ctx(i)->is_idle = true;
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
+		cpu_ctx(i)->moves_from = NO_CPU;
 		err = scx_bpf_create_dsq(i, node_of(i))
 			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
 		if (err)

@@ -13,13 +13,17 @@ static __always_inline bool claim_idle(s32 cpu)
 	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. */
+/* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. Of one
+ * of a fragment: only the fragment's home. */
 verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 				    struct hearth_task *tc __arg_nonnull)
 {
 	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
+	s32 home = fragment_cpu(p, tc);
 	u32 i;
 
+	if (home >= 0)
+		return scx_bpf_test_and_clear_cpu_idle(home) ? home : NO_CPU;
 	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
 	    scx_bpf_test_and_clear_cpu_idle(tc->home))
 		return tc->home;

@@ -37,6 +37,7 @@ struct hearth_policy {
 	u64 processor_ns;
 	u64 llc_ns;
 	u64 node_ns;
+	u64 fragment_ns;
 	/* complex: credit lost for each unit of time away, in thousandths. */
 	u32 fade_milli;
 	u32 discipline;
@@ -78,6 +79,9 @@ struct hearth_shape {
 
 /* Shapes that there is room for. The first is the machine undivided. A power of two. */
 #define HEARTH_SHAPES 4
+
+/* A power of two. */
+#define HEARTH_MAX_FRAGMENTS 16384
 
 #define HEARTH_MAX_TARGETS 1024
 /* In the id of a target that is a task. */
@@ -212,6 +216,13 @@ struct hearth_task {
 	s32 part;
 	u32 slice_permille;
 	s32 row;
+	/* The number that it declares, and where the word is in which it does; see fragments.h. */
+	u64 declared;
+	u64 word_at;
+	/* The fragment's place, and that of the one among whose running tasks it counts; -1 for
+	 * none. */
+	s32 fragment;
+	s32 runs_in;
 };
 
 #define HEARTH_DUMP_BYTES 32768

@@ -13,7 +13,8 @@
  *             wait (waits.h)
  *   bound     it may run on this CPU alone
  *
- * A member of a gang (gangs.h) is a stray of its column.
+ * A member of a gang (gangs.h) is a stray of its column. A task of a fragment (fragments.h) waits
+ * in the bound queue of the fragment's home.
  *
  * So no busy CPU meets a task that it may not run, and looking for work costs the same
  * whatever the masks. In each cell of a shape, the CPUs of one part and cache domain, tasks
@@ -33,6 +34,7 @@
 #define COUNTED_OUTGOING (NR_CELLS << 1)
 #define COUNTED_STRAY (NR_CELLS << 2)
 #define COUNTED_MEMBER (NR_CELLS << 3)
+#define COUNTED_FRAGMENT (NR_CELLS << 4)
 
 /* Of a task that has to look the plan up: no published word has this sequence number. */
 #define PLANNED_NEVER (~0ull)
@@ -247,10 +249,10 @@ static __always_inline void plan_follow(struct task_struct *p, struct hearth_tas
 
 /* ---- Where a task waits ---- */
 
-/* Whether a plan says where. */
+/* Whether a plan says where, or the task itself. */
 static __always_inline bool is_placed(struct hearth_task *tc)
 {
-	return tc->home >= 0 || tc->part >= 0;
+	return tc->home >= 0 || tc->part >= 0 || is_of_fragment(tc);
 }
 
 /* The CPU of a part where fewest wait, of those that a task may run on; `otherwise` if none. */
@@ -281,7 +283,11 @@ static __always_inline s32 place_of(struct task_struct *p, struct hearth_task *t
 {
 	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
 
-	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr))
+	s32 home = fragment_cpu(p, tc);
+
+	if (home >= 0)
+		cpu = home;
+	else if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr))
 		cpu = tc->home;
 	if (tc->part >= 0 && part_of(shape, cpu) != (u32)tc->part)
 		cpu = cpu_of_part(p, tc->part, cpu);
@@ -308,6 +314,8 @@ static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task 
 		return tc->row < 0 ? 0 : COUNTED_MEMBER;
 	if (tc->row >= 0)
 		return cell_in(index, cpu) | COUNTED_STRAY | COUNTED_MEMBER;
+	if (is_of_fragment(tc) && fragment_cpu(p, tc) == cpu)
+		return COUNTED_FRAGMENT;
 	if (!(tc->covers >> part_of(shape, cpu) & 1))
 		return cell_in(index, cpu) | COUNTED_STRAY;
 	if (shape->nr_parts > 1 && tc->part < 0)
@@ -355,6 +363,8 @@ static __always_inline void count(u32 counted, s32 queue, s64 change)
 {
 	struct cell_ctx *cell = cell_ctx(counted & COUNTED_CELL);
 
+	if (counted & COUNTED_FRAGMENT)
+		__sync_fetch_and_add(&queue_ctx(queue)->of_fragments, change);
 	if (counted & COUNTED_MEMBER)
 		__sync_fetch_and_add(&queue_ctx(queue)->members, change);
 	if (counted & COUNTED_SHARED)

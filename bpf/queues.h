@@ -106,16 +106,21 @@ static __always_inline u64 head_look(s32 queue)
 	return tc ? order_of(tc) : 0;
 }
 
-/* The head of a queue may have changed. */
-verified_alone int head_refresh(s32 queue)
+static __always_inline void head_renew(s32 queue)
 {
 	u64 usage;
 
-	if (queue_ctx(queue)->waiting > 0 || !head_clear(queue, 0)) {
-		usage = head_look(queue);
-		/* It is counted and not yet linked in: somebody shall look again, soon. */
-		head_set(queue, usage == NO_USAGE ? 0 : usage);
-	}
+	if (queue_ctx(queue)->waiting <= 0 && head_clear(queue, 0))
+		return;
+	usage = head_look(queue);
+	/* It is counted and not yet linked in: somebody shall look again, soon. */
+	head_set(queue, usage == NO_USAGE ? 0 : usage);
+}
+
+/* The head of a queue may have changed. */
+verified_alone int head_refresh(s32 queue)
+{
+	head_renew(queue);
 	cell_look(queue, 0);
 	return 0;
 }
@@ -145,7 +150,11 @@ verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 {
 	s32 queue = tc->queue;
 
-	tc->queue = NO_QUEUE;
+	/* Of a fragment it may be about to be moved (queue_moved). */
+	if (tc->counted & COUNTED_FRAGMENT)
+		queue = __sync_lock_test_and_set(&tc->queue, NO_QUEUE);
+	else
+		tc->queue = NO_QUEUE;
 	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
 	count(tc->counted, queue, -1);
 	if (queue_ctx(queue)->head_is_known)
@@ -161,12 +170,6 @@ static __always_inline void queue_left(struct hearth_task *tc)
 		queue_leave(tc);
 }
 
-/* Of two times in jiffies. */
-static __always_inline bool is_before(u64 one, u64 other)
-{
-	return (s64)(one - other) < 0;
-}
-
 /* A task that waits since some time comes to a queue with `others`. */
 static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 {
@@ -174,6 +177,21 @@ static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 
 	if (others <= 0 || is_before(since, qc->oldest))
 		qc->oldest = since;
+}
+
+/* A task that waited has been moved from one bound queue to another, and may have been taken from
+ * there by now. */
+verified_alone int queue_moved(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, u64 since)
+{
+	if (__sync_val_compare_and_swap(&tc->queue, from, to) != from)
+		return 0;
+	queue_ages(to, since, __sync_fetch_and_add(&queue_ctx(to)->waiting, 1));
+	count(COUNTED_FRAGMENT, to, 1);
+	head_renew(to);
+	__sync_fetch_and_add(&queue_ctx(from)->waiting, -1);
+	count(COUNTED_FRAGMENT, from, -1);
+	head_renew(from);
+	return 0;
 }
 
 /* A task comes to wait for a CPU. The kernel links it in when the callback has returned. */

@@ -14,6 +14,8 @@
 #define PATIENCE_NS (TIMEOUT_MS * 1000000ull * 3 / 10)
 #define ROUND_NS (TIMEOUT_MS * 1000000ull / 10)
 #define GRACE_NS (TIMEOUT_MS * 1000000ull / 20)
+/* For how long CPUs have been idle beside a fragment before it is split. */
+#define SPLIT_NS (TIMEOUT_MS * 1000000ull / 100)
 
 /* Of a queue without a task. */
 #define NO_USAGE (~0ull)
@@ -66,6 +68,12 @@ struct sums {
 	/* Jiffies: see waits.h. */
 	u64 patience;
 	u64 grace;
+	/* Of an epoch of virtual time: log2 of its length, and its length less one; jiffies for
+	 * which a fragment's tasks are left to its home, and CPUs idle beside it (fragments.h). */
+	u64 epoch_bits;
+	u64 epoch_rest;
+	u64 fragment_patience;
+	u64 split;
 } sums;
 
 static __always_inline void sums_make(void)
@@ -75,9 +83,14 @@ static __always_inline void sums_make(void)
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.foreign = sums.own_credit + policy.time_ns;
 	sums.slept = sums.foreign + policy.quantum_ns;
-	sums.bound = sums.slept + policy.tick_ns;
+	sums.bound = sums.slept + policy.tick_ns + policy.fragment_ns;
 	sums.patience = PATIENCE_NS / policy.tick_ns;
 	sums.grace = GRACE_NS / policy.tick_ns;
+	while (sums.epoch_bits < 40 && 3ull << sums.epoch_bits <= policy.fragment_ns * 2)
+		sums.epoch_bits++;
+	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
+	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
+	sums.split = SPLIT_NS / policy.tick_ns;
 }
 
 struct queue_ctx {
@@ -88,8 +101,10 @@ struct queue_ctx {
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
 	s64 strays;
-	/* Of these, members of gangs; see gangs.h. */
+	/* Of these, members of gangs; see gangs.h. Of these, tasks of fragments; see fragments.h.
+	 */
 	s64 members;
+	s64 of_fragments;
 	/* No task of the queue came earlier, in jiffies; see waits.h. */
 	u64 oldest;
 	/* The head counts no task that was moved. */
@@ -122,6 +137,10 @@ struct cpu_ctx {
 	bool is_idle;
 	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
 	bool is_claimed;
+	/* Tasks that have declared fragments whose home this is. */
+	s64 declared;
+	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
+	s32 moves_from;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 } __attribute__((aligned(CACHE_LINE)));
@@ -195,6 +214,12 @@ static __always_inline struct cell_ctx *cell_ctx(u32 cell)
 static __always_inline struct hearth_task *task_ctx(struct task_struct *p)
 {
 	return bpf_task_storage_get(&task_ctxs, p, 0, 0);
+}
+
+/* Of two times in jiffies. */
+static __always_inline bool is_before(u64 one, u64 other)
+{
+	return (s64)(one - other) < 0;
 }
 
 static __always_inline bool is_attached(void)

@@ -11,12 +11,56 @@
 #ifndef HEARTH_TAKE_H
 #define HEARTH_TAKE_H
 
+/* Has a task wait at another CPU, from within a walk over the queue where it waits. Only of tasks
+ * of fragments, which are counted nowhere else. */
+#define fragment_task_move(it, p, tc, to)                                             \
+	do {                                                                          \
+		s32 from = (tc)->queue;                                               \
+                                                                                      \
+		scx_bpf_dsq_move_set_vtime(it, order_of(tc));                         \
+		if (from >= 0 && scx_bpf_dsq_move_vtime(it, p, bound_queue(to), 0))   \
+			queue_moved(tc, from, bound_queue(to), (p)->scx.runnable_at); \
+	} while (0)
+
+/* A queue where tasks of fragments wait: the first that may run here. Those whose fragment has
+ * moved go after it. */
+verified_alone int take_of_fragments(s32 queue, s32 cpu)
+{
+	bool is_own = cpu_of_queue(queue) == cpu;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		bool is_of_one = tc && tc->counted & COUNTED_FRAGMENT;
+		s32 home;
+
+		if (!tc || (is_of_one && !is_own) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		home = is_of_one ? fragment_cpu(p, tc) : NO_CPU;
+		if (home >= 0 && !fragment_claim(tc, cpu)) {
+			fragment_task_move(BPF_FOR_EACH_ITER, p, tc, home);
+			if (claim_idle(home))
+				wake(home);
+			continue;
+		}
+		return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+	}
+	return false;
+}
+
+static __always_inline bool move_to_local(s32 queue, s32 cpu)
+{
+	if (queue_ctx(queue)->of_fragments > 0)
+		return take_of_fragments(queue, cpu);
+	return scx_bpf_dsq_move_to_local(queue);
+}
+
 verified_alone int take(s32 queue, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 	u32 source;
 
-	if (!scx_bpf_dsq_move_to_local(queue)) {
+	if (!move_to_local(queue, cpu)) {
 		queue_missed(queue);
 		return false;
 	}
@@ -101,6 +145,90 @@ static __always_inline bool is_work_anywhere(s32 cpu)
 	       (is_work_in(now, cpu) || (before != now && is_work_in(before, cpu)));
 }
 
+enum moved {
+	MOVED_NONE = 0,
+	/* With what waited of it. */
+	MOVED_FRAGMENT = 1,
+	/* One task, to run at once. */
+	MOVED_TASK = 2,
+};
+
+/* Moves a fragment here of which tasks wait in a queue and none runs: whole, and only one of at
+ * most so many tasks. A CPU that idles splits one beside which CPUs have been idle for long: it
+ * takes a task. */
+verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idle)
+{
+	s32 moved = NO_FRAGMENT;
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		struct fragment *f;
+
+		if (!tc || !(tc->counted & COUNTED_FRAGMENT) || !is_of_fragment(tc) ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		if (++looks > MOST_OF_FRAGMENT)
+			break;
+		if (moved >= 0 && tc->fragment != moved)
+			continue;
+		if (moved < 0) {
+			if (is_idle && !is_late(p->scx.runnable_at, sums.fragment_patience))
+				continue;
+			f = fragment_at(tc->fragment);
+			if (tasks_in(f->word) > most_tasks)
+				continue;
+			if (!fragment_move(tc->fragment, cpu)) {
+				if (!is_idle)
+					continue;
+				fragment_is_uneven(f);
+				if (!is_split(f))
+					continue;
+				fragment_run(p, tc);
+				return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)
+					       ? MOVED_TASK
+					       : MOVED_NONE;
+			}
+			moved = tc->fragment;
+		}
+		fragment_task_move(BPF_FOR_EACH_ITER, p, tc, cpu);
+	}
+	return moved >= 0 ? MOVED_FRAGMENT : MOVED_NONE;
+}
+
+/* A CPU that has less to do than another: it moves a fragment that makes that even. */
+verified_alone int move_fragment(s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	s32 from = cc->moves_from;
+
+	cc->moves_from = NO_CPU;
+	if (from >= 0 && is_uneven(from, cpu))
+		fragment_take(bound_queue(from), cpu, waiting_at(from) - waiting_at(cpu) - 1,
+			      false);
+	return 0;
+}
+
+/* A CPU that would idle: whether fragments wait for others. */
+verified_alone int take_fragment(s32 cpu)
+{
+	struct hearth_shape *whole = shape_at(0);
+	u32 i;
+
+	bpf_for(i, 0, topology.nr_online) {
+		s32 other = whole->member[i & (HEARTH_MAX_CPUS - 1)];
+		int moved;
+
+		if (other == cpu || queue_ctx(bound_queue(other))->of_fragments <= 0)
+			continue;
+		moved = fragment_take(bound_queue(other), cpu, ~0u, true);
+		if (moved == MOVED_TASK || (moved == MOVED_FRAGMENT && take(bound_queue(cpu), cpu)))
+			return true;
+	}
+	return false;
+}
+
 /* Anything that may run here, of any rank. */
 verified_alone int take_anything(s32 cpu)
 {
@@ -110,8 +238,10 @@ verified_alone int take_anything(s32 cpu)
 		return true;
 	if (queue_ctx(shared_queue(cpu))->waiting > 0 && take(shared_queue(cpu), cpu))
 		return true;
-	return !is_attached() &&
-	       (take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)));
+	if (is_attached())
+		return false;
+	return take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)) ||
+	       (policy.fragment_ns && take_fragment(cpu));
 }
 
 /* complex: a task of the own queue, by its pid. */

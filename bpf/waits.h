@@ -76,6 +76,14 @@ verified_alone int take_late(s32 cpu)
 	return left >= 0 && take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
 }
 
+/* Whether a CPU has a quarter more to do than another (data-affinity paper, section 4). */
+static __always_inline bool is_uneven(s32 one, s32 other)
+{
+	s64 more = waiting_at(one), less = waiting_at(other);
+
+	return more > less + 1 && 4 * (more + 1) > 5 * (less + 1);
+}
+
 /* At a tick: whether a queue of one of the others, the next in turn, wants help: its shared one if
  * its own CPU leaves that alone, its bound one if strays wait there behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
@@ -95,6 +103,8 @@ static __always_inline void look_after_others(s32 cpu)
 		cc->left_alone = bound_queue(other);
 	if (cc->left_alone >= 0)
 		cc->has_late = true;
+	if (queue_ctx(bound_queue(other))->of_fragments > 0 && is_uneven(other, cpu))
+		cc->moves_from = other;
 }
 
 /* At a tick: whether the CPU has to look for tasks that have waited for too long. */

@@ -89,10 +89,28 @@ bool scx_bpf_dispatch_vtime_from_dsq(struct bpf_iter_scx_dsq *it__iter, struct t
 /* Without a call. */
 #define scx_bpf_task_cpu(p) ((s32)(p)->thread_info.cpu)
 
+#define task_process(p) ((u64)(p)->tgid)
+
 /* The id of a task's cgroup. */
 static __always_inline u64 task_group(struct task_struct *p)
 {
 	return BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
+}
+
+/* Whether a task has a word in which it declares, which can be read: it is the one that runs. */
+static __always_inline bool declares(struct task_struct *p, struct hearth_task *tc)
+{
+	return tc->word_at && bpf_get_current_task_btf() == p;
+}
+
+/* What it declares; 0 if its word is not there. */
+static __always_inline u64 declared_number(struct task_struct *p, struct hearth_task *tc)
+{
+	u64 number = 0;
+
+	if (bpf_probe_read_user(&number, sizeof(number), (void *)tc->word_at))
+		return 0;
+	return number;
 }
 
 /* The first task of a queue, or NULL. */

@@ -17,6 +17,12 @@
 #define __arg_trusted
 
 #define task_group(p) ((p)->group)
+/* An application of the simulated machine. */
+#define task_process(p) ((p)->group)
+
+/* What a task declares: the simulated kernel reads its word for it. */
+#define declares(p, tc) true
+#define declared_number(p, tc) ((p)->declared)
 
 #define BPF_STRUCT_OPS(name, args...) name(args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)

@@ -49,6 +49,7 @@ struct task_struct {
 	struct sched_entity se;
 	char comm[16];
 	u64 group;
+	u64 declared;
 };
 
 enum {

@@ -30,8 +30,9 @@ impl Policy {
     }
 
     fn check_credit(&self) -> Result<(), Fault> {
-        let Credit { time_ns, processor_ns, llc_ns, node_ns } = self.credit;
-        let credits = [("time", time_ns), ("processor", processor_ns), ("llc", llc_ns), ("node", node_ns)];
+        let Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns } = self.credit;
+        let near = [("time", time_ns), ("processor", processor_ns), ("llc", llc_ns), ("node", node_ns)];
+        let credits = near.into_iter().chain([("fragment", fragment_ns)]);
         for (key, credit_ns) in credits {
             waits(format!("credit.{key}"), credit_ns, 0, LARGEST_CREDIT)?;
         }
@@ -61,9 +62,10 @@ impl Policy {
 
     /// Credits that weigh one CPU against another say nothing of a task that has only one.
     fn check_attached(&self) -> Result<(), Fault> {
-        let Credit { processor_ns, llc_ns, node_ns, .. } = self.credit;
-        let moves = [("processor", processor_ns), ("llc", llc_ns), ("node", node_ns)];
-        match moves.into_iter().find(|(_, credit)| self.attached && *credit > 0) {
+        let Credit { processor_ns, llc_ns, node_ns, fragment_ns, .. } = self.credit;
+        let near = [("processor", processor_ns), ("llc", llc_ns), ("node", node_ns)];
+        let moves = near.into_iter().chain([("fragment", fragment_ns)]);
+        match { moves }.find(|(_, credit)| self.attached && *credit > 0) {
             None => Ok(()),
             Some((key, _)) => {
                 let what = "an attached task never moves, so this credit has no effect";

@@ -82,12 +82,15 @@ pub struct Credit {
     pub llc_ns: u64,
     /// This CPU is on the memory node where it last ran.
     pub node_ns: u64,
+    /// The data fragment that it declares lives on this CPU: tasks of one fragment run in succession for as
+    /// long. Rounded to a power of two; 0 ignores fragments.
+    pub fragment_ns: u64,
 }
 
 impl Credit {
     /// The most that a task can have on one CPU.
     pub fn sum_ns(&self) -> u64 {
-        let parts = [self.time_ns, self.processor_ns, self.llc_ns, self.node_ns];
+        let parts = [self.time_ns, self.processor_ns, self.llc_ns, self.node_ns, self.fragment_ns];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 }

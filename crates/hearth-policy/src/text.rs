@@ -39,6 +39,7 @@ struct CreditText {
     processor: Nanoseconds,
     llc: Nanoseconds,
     node: Nanoseconds,
+    fragment: Nanoseconds,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -100,6 +101,7 @@ impl File {
                 processor_ns: self.credit.processor.0,
                 llc_ns: self.credit.llc.0,
                 node_ns: self.credit.node.0,
+                fragment_ns: self.credit.fragment.0,
             },
             complex: self.complex,
             fade_permille,
@@ -126,6 +128,7 @@ pub(crate) fn to_toml(policy: &Policy) -> String {
             processor: Nanoseconds(policy.credit.processor_ns),
             llc: Nanoseconds(policy.credit.llc_ns),
             node: Nanoseconds(policy.credit.node_ns),
+            fragment: Nanoseconds(policy.credit.fragment_ns),
         },
     };
     // A struct of strings and numbers always has a TOML form.

@@ -107,16 +107,17 @@ proptest! {
     fn every_policy_that_passes_its_check_survives_being_written_and_read(
         unix in any::<bool>(),
         quantum_us in 100_u64..1_000_000,
-        credits in prop::array::uniform4(1_u64..1_000_000_000),
+        credits in prop::array::uniform5(1_u64..1_000_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
         attached in any::<bool>(),
     ) {
-        let [time_ns, processor_ns, llc_ns, node_ns] = credits;
-        let (processor_ns, llc_ns, node_ns) = if attached { (0, 0, 0) } else { (processor_ns, llc_ns, node_ns) };
+        let kept = |credit: u64| if attached { 0 } else { credit };
+        let [time_ns, near @ ..] = credits;
+        let [processor_ns, llc_ns, node_ns, fragment_ns] = near.map(kept);
         let policy = Policy {
             discipline: if unix { hearth_policy::Discipline::Unix } else { hearth_policy::Discipline::Fair },
             quantum_ns: quantum_us * 1000,
-            credit: Credit { time_ns, processor_ns, llc_ns, node_ns },
+            credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
             complex: fade_permille.is_some(),
             fade_permille: fade_permille.unwrap_or(0),
             attached,

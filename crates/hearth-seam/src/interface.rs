@@ -14,6 +14,8 @@ constants! { all {
     HEARTH_SHAPES => SHAPES: usize = 4;
     /// Cells of all shapes: [`MAX_CPUS`] of each.
     NR_CELLS => CELLS: usize = SHAPES * MAX_CPUS;
+    /// Fragments that tasks declare at a time, at most.
+    HEARTH_MAX_FRAGMENTS => MAX_FRAGMENTS: usize = 16384;
     /// Targets of a plan, at most.
     HEARTH_MAX_TARGETS => MAX_TARGETS: usize = 1024;
     /// Plans that there is room for.
@@ -70,6 +72,8 @@ shared! {
         pub llc_ns: u64,
         /// Credit where the memory node is that CPU's.
         pub node_ns: u64,
+        /// Credit where the fragment that a task declares lives.
+        pub fragment_ns: u64,
         /// [`COMPLEX`]: credit lost for each unit of time away, in thousandths.
         pub fade_milli: u32,
         /// [`UNIX`] or [`FAIR`].
@@ -282,5 +286,13 @@ shared! {
         pub slice_permille: u32,
         /// See [`Target::row`].
         pub row: i32,
+        /// The fragment that it declares: the number, and where its word is.
+        pub declared: u64,
+        /// Where the word is in which it declares; 0 for nowhere.
+        pub word_at: u64,
+        /// The fragment's place in the table, or -1.
+        pub fragment: i32,
+        /// The fragment among whose running tasks it counts, or -1.
+        pub runs_in: i32,
     }
 }

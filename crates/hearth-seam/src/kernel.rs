@@ -77,6 +77,8 @@ shared! {
         comm: [u8; 16],
         /// The id of its group.
         pub group: Cell<u64>,
+        /// The data fragment that it declares; 0 for none.
+        pub declared: Cell<u64>,
     }
 }
 
@@ -102,6 +104,7 @@ impl TaskStruct {
             sum_exec_ns: Cell::new(0),
             comm,
             group: Cell::new(1),
+            declared: Cell::new(0),
         }
     }
 

@@ -15,6 +15,7 @@ impl Policy {
             processor_ns: policy.credit.processor_ns,
             llc_ns: policy.credit.llc_ns,
             node_ns: policy.credit.node_ns,
+            fragment_ns: policy.credit.fragment_ns,
             fade_milli: policy.fade_permille,
             discipline: match policy.discipline {
                 Discipline::Unix => UNIX,

@@ -270,6 +270,12 @@ impl Simulation {
             Request::PageFault(address) => return self.kernel.page_fault(cpu, address),
             Request::Missed(missed) => return self.kernel.missed(cpu, missed),
             Request::Parallel { begins } => return self.kernel.mark(task, cpu, begins),
+            Request::Declare { fragment } => {
+                let answer = usize::from(self.kernel.declare(task, cpu, fragment));
+                self.kernel.tasks[task].answer = answer;
+                return;
+            }
+            Request::Found => return self.kernel.found(task, cpu),
             _ => self.kernel.charge(cpu, Entry::SystemCall),
         }
         let now_ps = self.kernel.port(cpu).now_ps();

@@ -93,6 +93,12 @@ pub(crate) enum Request {
     Parallel {
         begins: bool,
     },
+    /// The data that the task is about to work on; 0 for none.
+    Declare {
+        fragment: u64,
+    },
+    /// The task is where it was moved for what it declared.
+    Found,
     PageFault(Address),
     /// A miss that the kernel wants to know of.
     Missed(Missed),
@@ -104,6 +110,9 @@ pub(crate) struct Resume {
     /// The answer to the request, if it has one.
     pub(crate) value: usize,
 }
+
+/// What writing a word and comparing another takes.
+const DECLARING_CYCLES: u64 = 10;
 
 /// The CPU that a program runs on, whichever that is just now.
 pub struct Cpu<'a> {
@@ -278,6 +287,23 @@ impl<'a> Cpu<'a> {
     /// Gives up the CPU (the system call `sched_yield`): someone else runs, if there is anyone.
     pub fn yield_now(&mut self) {
         self.request(Request::Yield(End::SystemCall));
+    }
+
+    /// Declares the data fragment that this task is about to work on, a number of its application, or of all
+    /// with the top bit set; not 0. Where the policy has the credit `fragment`, the task is at the fragment's
+    /// home when this returns. There already, it costs a few instructions, else a system call.
+    pub fn enter(&mut self, fragment: u64) {
+        self.compute(DECLARING_CYCLES);
+        if self.request(Request::Declare { fragment }) != 0 {
+            self.yield_now();
+            self.request(Request::Found);
+        }
+    }
+
+    /// Declares that this task works on no fragment any more.
+    pub fn leave(&mut self) {
+        self.compute(DECLARING_CYCLES);
+        self.request(Request::Declare { fragment: 0 });
     }
 
     /// Gives up the CPU because a lock is held or a barrier is not full.

@@ -216,7 +216,13 @@ fn without_a_planner_nothing_is_told_of_one_and_an_empty_plan_changes_nothing_of
 
 fn credits() -> impl Strategy<Value = Credit> {
     prop::array::uniform4(prop::sample::select(vec![0, MS, 50 * MS, 320 * MS])).prop_map(
-        |[time_ns, processor_ns, llc_ns, node_ns]| Credit { time_ns, processor_ns, llc_ns, node_ns },
+        |[time_ns, processor_ns, llc_ns, node_ns]| Credit {
+            time_ns,
+            processor_ns,
+            llc_ns,
+            node_ns,
+            fragment_ns: 0,
+        },
     )
 }
 

@@ -37,12 +37,12 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
-    let credit = prop::array::uniform4(prop::sample::select(vec![0u64, 1_000_000, 50_000_000, 320_000_000]));
+    let credit = prop::array::uniform5(prop::sample::select(vec![0u64, 1_000_000, 50_000_000, 320_000_000]));
     (credit, prop::sample::select(vec![1u64, 3, 10, 30, 100]), any::<bool>(), 0..4u8).prop_map(
-        |([time_ns, processor_ns, llc_ns, node_ns], quantum_ms, fair, kind)| Policy {
+        |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, fair, kind)| Policy {
             name: "random".into(),
             quantum_ns: quantum_ms * 1_000_000,
-            credit: Credit { time_ns, processor_ns, llc_ns, node_ns },
+            credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
             discipline: if fair { Discipline::Fair } else { Discipline::Unix },
             complex: kind == 0,
             fade_permille: if kind == 0 { 2000 } else { 0 },

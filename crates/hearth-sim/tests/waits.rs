@@ -73,12 +73,12 @@ fn program() -> impl Strategy<Value = Program> {
 }
 
 fn random_policy() -> impl Strategy<Value = Policy> {
-    let credit = prop::array::uniform4(prop::sample::select(vec![0, MS, 50 * MS, 320 * MS, 900 * MS]));
+    let credit = prop::array::uniform5(prop::sample::select(vec![0, MS, 50 * MS, 320 * MS, 900 * MS]));
     (credit, prop::sample::select(vec![1u64, 10, 30, 100]), any::<bool>(), 0..4u8).prop_map(
-        |([time_ns, processor_ns, llc_ns, node_ns], quantum_ms, fair, kind)| Policy {
+        |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, fair, kind)| Policy {
             name: "random".into(),
             quantum_ns: quantum_ms * MS,
-            credit: Credit { time_ns, processor_ns, llc_ns, node_ns },
+            credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
             discipline: if fair { Discipline::Fair } else { Discipline::Unix },
             complex: kind == 0,
             fade_permille: if kind == 0 { 2000 } else { 0 },

@@ -5,6 +5,7 @@ mod account;
 mod audit;
 mod change;
 mod costs;
+mod fragments;
 mod higher;
 mod host;
 mod interrupts;
@@ -22,6 +23,7 @@ use crate::measure::RunResult;
 use crate::memory::Memory;
 use crate::options::Options;
 use crate::program::{Application, Asked, Body, End, TaskId};
+use fragments::Found;
 use hearth_hardware::{Counters, Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
@@ -72,6 +74,9 @@ pub(crate) struct Kernel {
     /// Parallel programs that asked to be scheduled as one, with their applications, in the order in which
     /// they started.
     programs: Vec<(usize, Asked)>,
+    /// Whether the policy heeds what tasks declare, and where that was found.
+    follows_fragments: bool,
+    found: Found,
     domain_of: Vec<usize>,
     node_of: Vec<usize>,
 }
@@ -119,6 +124,8 @@ impl Kernel {
             pages: None,
             planning: None,
             programs: Vec::new(),
+            follows_fragments: policy.credit.fragment_ns > 0,
+            found: Found::default(),
             domain_of: (0..machine.cpus()).map(|cpu| cpu / machine.domain_cpus()).collect(),
             node_of: (0..machine.cpus()).map(|cpu| machine.node_of(cpu)).collect(),
         })
