@@ -278,6 +278,13 @@ static __always_inline void fragment_ran(struct hearth_task *tc)
 	tc->runs_in = NO_FRAGMENT;
 }
 
+/* A task stops, or waits again: what it has declared is where it will wait. */
+static __always_inline void fragment_stop(struct task_struct *p, struct hearth_task *tc)
+{
+	fragment_ran(tc);
+	fragment_follow(p, tc);
+}
+
 /* A task of a fragment goes to the fragment's home, where it will run; false if that is elsewhere
  * by now. */
 verified_alone int fragment_claim(struct hearth_task *tc __arg_nonnull, s32 cpu)

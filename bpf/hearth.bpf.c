@@ -26,6 +26,7 @@
 #include "candidates.h"
 #include "take.h"
 #include "exit.h"
+#include "words.h"
 
 char _license[] SEC("license") = "GPL";
 
@@ -104,7 +105,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	usage_update(p, tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
-	fragment_ran(tc);
+	fragment_stop(p, tc);
 	plan_follow(p, tc);
 	if (is_placed(tc) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
@@ -290,7 +291,7 @@ verified_alone int spill(s32 queue)
 	return 0;
 }
 
-/* Tasks of fragments wait here beside an idle CPU, which takes what has waited for long enough. */
+/* Tasks of fragments wait here beside an idle CPU, which takes what it may (fragment_take). */
 verified_alone int offer_fragments(s32 cpu)
 {
 	struct task_struct *p;
@@ -302,8 +303,7 @@ verified_alone int offer_fragments(s32 cpu)
 
 		if (++looks > MOST_LOOKS)
 			break;
-		if (!tc || !(tc->counted & COUNTED_FRAGMENT) ||
-		    !is_late(p->scx.runnable_at, sums.fragment_patience))
+		if (!tc || !(tc->counted & COUNTED_FRAGMENT))
 			continue;
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0)
@@ -352,8 +352,7 @@ void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 	if (!tc)
 		return;
 	tc->stopped_at = scx_bpf_now();
-	fragment_ran(tc);
-	fragment_follow(p, tc);
+	fragment_stop(p, tc);
 }
 
 /* A task comes from another scheduling class, in which it is not charged. */

@@ -177,6 +177,15 @@ struct hearth_decision {
 	char comm[16];
 };
 
+/* A task's word, in which it declares the data that it works on. */
+struct hearth_registration {
+	/* Where it is in the task's memory; 0 for nowhere. */
+	u64 word_at;
+	s32 tid;
+	/* Set if there is such a task. */
+	u32 found;
+};
+
 /* What the scheduler remembers of a task. */
 struct hearth_task {
 	/* CPU time received, weighted; see usage.h. */

@@ -174,14 +174,8 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 		if (moved >= 0 && tc->fragment != moved)
 			continue;
 		if (moved < 0) {
-			if (is_idle && !is_late(p->scx.runnable_at, sums.fragment_patience))
-				continue;
 			f = fragment_at(tc->fragment);
-			if (tasks_in(f->word) > most_tasks)
-				continue;
-			if (!fragment_move(tc->fragment, cpu)) {
-				if (!is_idle)
-					continue;
+			if (is_idle && runs_in(f->word)) {
 				fragment_is_uneven(f);
 				if (!is_split(f))
 					continue;
@@ -190,6 +184,10 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 					       ? MOVED_TASK
 					       : MOVED_NONE;
 			}
+			if (is_idle && !is_late(p->scx.runnable_at, sums.fragment_patience))
+				continue;
+			if (tasks_in(f->word) > most_tasks || !fragment_move(tc->fragment, cpu))
+				continue;
 			moved = tc->fragment;
 		}
 		fragment_task_move(BPF_FOR_EACH_ITER, p, tc, cpu);

@@ -17,6 +17,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "tasks/pages.c",
             "tasks/follow.c",
             "tasks/gaps.c",
+            "tasks/declare.c",
             "../../hearth-hints/src/hints.c",
             "../../hearth-hints/src/limits.c",
         ],

@@ -19,6 +19,7 @@ pub mod scheduler;
 mod shape;
 mod snapshot;
 mod tasks;
+mod words;
 
 pub use decisions::{Decision, Source};
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use crate::decisions::{Decision, Decisions};
 use crate::tasks::{self, Task};
-use crate::{Error, log, shape};
+use crate::{Error, log, shape, words};
 use bpf::HearthSkelBuilder;
 use bpf::types::rodata;
 use bytemuck::bytes_of;
@@ -66,6 +66,7 @@ pub struct Scheduler {
     // Mapped while somebody traces, for it is as large as the rest of the process.
     decisions: Option<Decisions>,
     cpus: Vec<usize>,
+    heeds_words: bool,
 }
 
 impl Scheduler {
@@ -94,21 +95,37 @@ impl Scheduler {
             operations.flags |= seam::OPS_ENQ_MIGRATION_DISABLED;
         }
         if !policy.complex {
-            // Not called at all, for it would have nothing to do.
+            // Not called at all, for it would have nothing to do; where tasks declare, another is (words.h).
             operations.stopping = ptr::null_mut();
         }
+        let heeds_words = policy.credit.fragment_ns > 0;
+        open.progs.hearth_register.set_autoload(heeds_words);
+        open.progs.hearth_switched.set_autoload(heeds_words);
         let mut skeleton = open.load().map_err(refused("load"))?;
         if skeleton.maps.bss_data.is_none() {
             return Err(Error::Incomplete { section: "data" });
         }
         let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
-        Ok(Self { _link: link, skeleton, decisions: None, cpus })
+        Ok(Self { _link: link, skeleton, decisions: None, cpus, heeds_words })
     }
 
     /// The maps of what it remembers of tasks, and of its data.
     pub(crate) fn maps(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.skeleton.maps.task_ctxs.as_fd(), self.skeleton.maps.bss.as_fd())
+    }
+
+    /// The programs that know where tasks declare the data that they work on, if the policy heeds that.
+    pub(crate) fn words(&self) -> Result<Option<words::Programs>, Error> {
+        if !self.heeds_words {
+            return Ok(None);
+        }
+        let own = |fd: BorrowedFd<'_>| {
+            fd.try_clone_to_owned().map_err(|source| Error::refused("words", source.into()))
+        };
+        let programs = &self.skeleton.progs;
+        let (register, switched) = (&programs.hearth_register, &programs.hearth_switched);
+        Ok(Some(words::Programs { register: own(register.as_fd())?, switched: own(switched.as_fd())? }))
     }
 
     fn shared(&self) -> Option<&bpf::types::bss> {

@@ -43,14 +43,20 @@ pub fn errors(printed: &str) -> String {
 }
 
 fn layouts(build: Build) -> Vec<Layout> {
-    use interface::{Decision, Target};
+    use interface::{Decision, Registration, Target};
     use kernel::{CpuMask, CpuReleaseArgs, ExitInfo, InitTaskArgs, TaskStruct};
     if build == Build::Snapshot {
         return vec![Sample::layout(), Task::layout()];
     }
     let mut layouts =
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
-    layouts.extend([Shape::layout(), Target::layout(), PlanBuffer::layout(), Cell::layout()]);
+    layouts.extend([
+        Registration::layout(),
+        Shape::layout(),
+        Target::layout(),
+        PlanBuffer::layout(),
+        Cell::layout(),
+    ]);
     if build == Build::Native {
         layouts.extend([
             CpuMask::layout(),

@@ -238,6 +238,19 @@ shared! {
 }
 
 shared! {
+    /// A task's word, in which it declares the data that it works on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    pub struct Registration = hearth_registration {
+        /// Where it is in the task's memory; 0 for nowhere.
+        pub word_at: u64,
+        /// The task.
+        pub tid: i32,
+        /// Set to 1 if there is such a task.
+        pub found: u32,
+    }
+}
+
+shared! {
     /// What the scheduler remembers of a task.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
     pub struct Task = hearth_task {

@@ -28,6 +28,7 @@ int command_memory(int argc, char **argv);
 int command_pages(int argc, char **argv);
 int command_gaps(int argc, char **argv);
 int command_follow(int argc, char **argv);
+int command_declare(int argc, char **argv);
 
 /* A child that spins until it is killed, or its parent ends. */
 pid_t fork_spinner(void);

@@ -4,8 +4,10 @@ use crate::cpusets::{CpusetRoad, Cpusets};
 use crate::only::Only;
 use crate::planning::{Planning, Reach, Stuck};
 use crate::programs::Programs;
+use crate::words::Words;
 use crate::{Error, Options, Scheduler, memory};
 use hearth_host::journal::Journal;
+use hearth_host::run_folder;
 use hearth_host::service::{Running, Service, Setting};
 use hearth_host::times::Times;
 use hearth_machine::host;
@@ -40,6 +42,8 @@ pub struct Work {
 /// What a daemon holds: a scheduler or a service at least.
 pub(super) struct Parts {
     pub(super) scheduler: Option<Scheduler>,
+    /// Where threads say where they declare what they work on.
+    words: Option<Words>,
     pub(super) planning: Option<Planning>,
     pub(super) programs: Programs,
     times: Times,
@@ -55,6 +59,7 @@ impl Parts {
     pub(super) fn start(work: &Work, journal: &Arc<Mutex<Journal>>) -> Result<Self, Error> {
         let mut parts = Self {
             scheduler: None,
+            words: None,
             planning: None,
             programs: Programs::default(),
             times: Times::default(),
@@ -91,10 +96,12 @@ impl Parts {
     pub(super) fn load(&mut self, work: &Work) -> Result<(), Error> {
         let Some(policy) = &work.policy else { return Ok(()) };
         // The old one goes first: there is room for one.
+        self.words = None;
         self.scheduler = None;
         let host = host::read(Path::new("/"))?;
         let options = Options { partial: work.only.is_some(), stalls: work.stalls };
         let scheduler = self.scheduler.insert(Scheduler::start(policy, &host, options)?);
+        self.words = scheduler.words()?.map(|programs| Words::listen(&run_folder(), programs)).transpose()?;
         memory::give_back();
         if let Some(planning) = &self.planning {
             planning.reach(Reach::new(scheduler, host, options.partial)?);

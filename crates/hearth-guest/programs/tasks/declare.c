@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tasks that declare the data that they work on, by the daemon's own protocol.
+ *
+ *   tasks declare MS FRAGMENT,FRAGMENT... [own|null|wild|change]
+ *
+ * A task for each fragment number computes for MS ms from a common start, with its word registered:
+ * its own, one at address 0xdead000, or one in the middle of nowhere. With `change` each declares
+ * the next number halfway, and says where it is at once.
+ *
+ *   task=I fragment=F registered=E first=C last=C moves=N cpu_ns=T at_once=C
+ *
+ * E is the daemon's answer; the CPUs are those of the second half, and N how often they changed.
+ */
+#include "tasks.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#define ROUNDS_BETWEEN_LOOKS 500
+
+struct declarer {
+	uint64_t fragment, cpu_ns;
+	int registered, first, last, moves, at_once;
+};
+
+static struct {
+	atomic_int ready;
+	atomic_ullong start_ns;
+	struct declarer all[MAX_TASKS];
+} * state;
+
+static _Atomic uint64_t word;
+
+/* The daemon's answer, or -1 if there is none. */
+static int register_word(uint64_t address)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX, .sun_path = "/run/hearth/words"};
+	struct {
+		uint32_t version, tid;
+		uint64_t address;
+	} said = {1, syscall(SYS_gettid), address};
+	int answer = -1, fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) ||
+	    write(fd, &said, sizeof(said)) != sizeof(said) ||
+	    read(fd, &answer, sizeof(answer)) != sizeof(answer))
+		answer = -1;
+	close(fd);
+	return answer;
+}
+
+static void work(struct declarer *self, uint64_t length_ns, const char *how)
+{
+	uint64_t address = (uint64_t)(uintptr_t)&word, start, now, cpu_before;
+	bool has_changed = strcmp(how, "change");
+	int cpu;
+
+	if (!strcmp(how, "null"))
+		address = 0xdead000;
+	if (!strcmp(how, "wild"))
+		address = 0xffff888000000000;
+	self->registered = register_word(address);
+	self->first = self->last = self->at_once = -1;
+	atomic_store(&word, self->fragment);
+	sched_yield();
+	atomic_fetch_add(&state->ready, 1);
+	while (!(start = atomic_load(&state->start_ns)))
+		sleep_ns(NS_PER_MS);
+	cpu_before = cpu_time_ns();
+	while ((now = now_ns() - start) < length_ns) {
+		spin(ROUNDS_BETWEEN_LOOKS);
+		if (now < length_ns / 2)
+			continue;
+		if (!has_changed) {
+			has_changed = true;
+			atomic_store(&word, self->fragment + 1);
+			sched_yield();
+			self->at_once = sched_getcpu();
+		}
+		cpu = sched_getcpu();
+		if (self->first < 0)
+			self->first = cpu;
+		self->moves += self->last >= 0 && cpu != self->last;
+		self->last = cpu;
+	}
+	self->cpu_ns = cpu_time_ns() - cpu_before;
+}
+
+int command_declare(int argc, char **argv)
+{
+	uint64_t length_ns = number(argc, argv, 0, 100) * NS_PER_MS;
+	char *next = argc > 1 ? argv[1] : (char *)"1";
+	const char *how = argc > 2 ? argv[2] : "own";
+	int count = 0, status, bad = 0, i;
+	pid_t child;
+
+	state = shared(sizeof(*state));
+	while (*next && count < MAX_TASKS) {
+		state->all[count++].fragment = strtoull(next, &next, 10);
+		next += *next == ',';
+	}
+	for (i = 0; i < count; i++) {
+		/* Fragments of all processes, for these are processes. */
+		state->all[i].fragment |= 1ull << 63;
+		child = fork();
+		if (child < 0)
+			die("fork");
+		if (!child) {
+			work(&state->all[i], length_ns, how);
+			_exit(0);
+		}
+	}
+	while (atomic_load(&state->ready) < count)
+		sleep_ns(NS_PER_MS);
+	atomic_store(&state->start_ns, now_ns());
+	while (wait(&status) > 0)
+		bad |= status;
+	for (i = 0; i < count; i++) {
+		struct declarer *one = &state->all[i];
+
+		printf("task=%d fragment=%lu registered=%d first=%d last=%d moves=%d cpu_ns=%lu "
+		       "at_once=%d\n",
+		       i, one->fragment & ~(1ull << 63), one->registered, one->first, one->last,
+		       one->moves, one->cpu_ns, one->at_once);
+	}
+	return bad ? 1 : 0;
+}

@@ -1,0 +1,103 @@
+//! Data affinity in a real kernel: tasks declare what they work on, in words of their own memory.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{Shared, assert_untroubled, numbers_in, records, text};
+use hearth_guest::{Kernel, Output};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SCRIPT: &str = "
+section absent
+tasks declare 100 1,1
+section start
+hearth start --pages none; echo start=$?
+settle
+section together
+tasks declare 2000 1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7,8,8,8
+section change
+tasks declare 1500 1,1,1,3,3,3,5,5,5,7,7,7,9,9,9,11,11,11,13,13,13,15,15,15 change
+section alone
+tasks declare 1500 1,1,1
+section null
+tasks declare 500 1,2,3,4 null
+section wild
+tasks declare 500 1,2,3,4 wild
+section killed
+tasks declare 60000 1,1,1,2,2,2 >/dev/null &
+usleep 300000
+kill -9 $(hearth status --json | sed -n 's/^    \"pid\": \\([0-9]*\\),/\\1/p')
+await disabled
+killall -9 tasks
+hearth start --pages none; echo start=$?
+tasks declare 300 1,1
+state
+hearth stop; echo stop=$?
+";
+
+fn output() -> Option<&'static Output> {
+    static GUEST: Shared = Shared::new();
+    GUEST.output(SCRIPT, Kernel::Pinned)
+}
+
+/// The CPUs on which tasks of each fragment were at the end.
+fn cpus_by_fragment(output: &Output, section: &str, key: &str) -> BTreeMap<u64, BTreeSet<i64>> {
+    let mut cpus: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
+    for record in records(output, section, "fragment") {
+        cpus.entry(record.get("fragment").unwrap()).or_default().insert(record.get(key).unwrap());
+    }
+    cpus
+}
+
+#[test]
+fn tasks_that_declare_one_fragment_run_on_one_cpu() {
+    let Some(output) = output() else { return };
+    assert_eq!(numbers_in(output, "together", "registered"), [0; 24]);
+    let cpus = cpus_by_fragment(output, "together", "last");
+    // One may be on its way.
+    let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
+    assert!(apart <= 1, "{}", text(output, "together"));
+    let used: BTreeSet<i64> = cpus.into_values().flatten().collect();
+    assert!(used.len() >= 7, "on {used:?}: {}", text(output, "together"));
+}
+
+#[test]
+fn a_change_of_fragment_moves_the_task_before_it_goes_on() {
+    let Some(output) = output() else { return };
+    let cpus = cpus_by_fragment(output, "change", "at_once");
+    let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
+    assert!(apart <= 2, "{}", text(output, "change"));
+}
+
+#[test]
+fn a_fragment_beside_idle_cpus_is_split() {
+    let Some(output) = output() else { return };
+    let ran_ns: u64 = numbers_in(output, "alone", "cpu_ns").iter().sum();
+    // Of 1.5 s on one CPU.
+    assert!(ran_ns > 2_500_000_000, "{}", text(output, "alone"));
+}
+
+#[test]
+fn a_word_that_is_nowhere_is_no_fragment() {
+    let Some(output) = output() else { return };
+    for section in ["null", "wild"] {
+        let ran_ns = numbers_in(output, section, "cpu_ns");
+        assert!(ran_ns.iter().all(|&ran_ns| ran_ns > 450_000_000), "{}", text(output, section));
+    }
+}
+
+#[test]
+fn a_daemon_that_ends_leaves_nothing_of_it() {
+    let Some(output) = output() else { return };
+    assert!(text(output, "killed").contains("start=0") && text(output, "killed").contains("\nenabled"));
+    assert_eq!(numbers_in(output, "killed", "registered"), [0; 2]);
+    assert_untroubled(output);
+}
+
+#[test]
+fn without_a_daemon_nothing_is_registered_and_tasks_run() {
+    let Some(output) = output() else { return };
+    assert_eq!(records(output, "absent", "fragment").len(), 2);
+    assert!(text(output, "absent").contains("registered=-1"), "{}", text(output, "absent"));
+}

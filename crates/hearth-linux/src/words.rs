@@ -1,0 +1,189 @@
+//! Words: where threads declare the data that they work on (`bpf/fragments.h`). A thread that wants its word
+//! to be read connects to a socket of its own, whatever its user, and gives the address:
+//!
+//! ```text
+//! to the daemon     version u32 | thread id u32 | address of the word u64
+//! from the daemon   0, or an error's number, as i32
+//! ```
+//!
+//! in the machine's byte order. The word is the thread's own memory, read in its name, so there is nothing
+//! that a client could do to another. A thread that registers again says where its word is now; address 0
+//! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
+
+use crate::Error;
+use hearth_seam::Registration;
+use libbpf_rs::libbpf_sys;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use std::fs::{self, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The socket's name in the daemon's folder.
+pub const NAME: &str = "words";
+
+/// What a client says first.
+const VERSION: u32 = 1;
+
+/// How long a client may take to say what it wants: who connects has that ready.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The programs of the loaded scheduler that know words.
+pub(crate) struct Programs {
+    pub(crate) register: OwnedFd,
+    pub(crate) switched: OwnedFd,
+}
+
+/// The thread that registers words. Dropping it ends it; the words stay known to the scheduler.
+pub(crate) struct Words {
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Words {
+    /// Registers words from now on, with the scheduler whose programs these are.
+    pub(crate) fn listen(folder: &Path, programs: Programs) -> Result<Self, Error> {
+        let path = folder.join(NAME);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file(&path)(error)),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path).map_err(Error::file(&path))?;
+        listener.set_nonblocking(true).map_err(Error::file(&path))?;
+        fs::set_permissions(&path, Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
+        let (stop, stopped) = UnixStream::pair().map_err(Error::file(&path))?;
+        let serve = move || serve(&listener, &stopped, &mut Registrar { programs, switches: None });
+        let thread = std::thread::Builder::new().name("hearth-words".into()).spawn(serve);
+        Ok(Self { stop: Some(stop), thread: Some(thread.map_err(Error::file(&path))?) })
+    }
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        self.stop = None;
+        // A thread that panicked has said so.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+fn serve(listener: &UnixListener, stopped: &UnixStream, registrar: &mut Registrar) {
+    loop {
+        let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
+        match poll(&mut fds, None::<&Timespec>) {
+            Ok(_) if !fds[1].revents().is_empty() => return,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return,
+        }
+        if let Ok((client, _)) = listener.accept() {
+            // A client that goes away, or says nothing, is its own loss.
+            let _ = answer(client, registrar);
+        }
+    }
+}
+
+fn answer(mut client: UnixStream, registrar: &mut Registrar) -> std::io::Result<()> {
+    client.set_nonblocking(false)?;
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let process = socket_peercred(&client)?.pid.as_raw_nonzero().get();
+    let mut said = [0; 16];
+    client.read_exact(&mut said)?;
+    let [version, tid, low, high] =
+        std::array::from_fn(|i| u32::from_ne_bytes(std::array::from_fn(|byte| said[4 * i + byte])));
+    let word_at = u64::from_ne_bytes({
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&low.to_ne_bytes());
+        bytes[4..].copy_from_slice(&high.to_ne_bytes());
+        bytes
+    });
+    let result = match thread_of(process, tid) {
+        _ if version != VERSION => libc::EPROTONOSUPPORT,
+        None => libc::ESRCH,
+        Some(tid) => registrar
+            .register(tid, word_at)
+            .err()
+            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO)),
+    };
+    client.write_all(&result.to_ne_bytes())
+}
+
+/// The thread of a process that has this number in the process's own namespace.
+fn thread_of(process: i32, tid: u32) -> Option<i32> {
+    let has_number = |thread: i32| {
+        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        (numbers.split_whitespace().last()?.parse() == Ok(tid)).then_some(thread)
+    };
+    // In most namespaces the number is the daemon's, too.
+    i32::try_from(tid).ok().and_then(has_number).or_else(|| {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        threads.flatten().find_map(|thread| has_number(thread.file_name().to_str()?.parse().ok()?))
+    })
+}
+
+/// Tells the scheduler of words.
+struct Registrar {
+    programs: Programs,
+    /// Has the scheduler look at words when tasks stop: from the first one on.
+    switches: Option<OwnedFd>,
+}
+
+impl Registrar {
+    fn register(&mut self, tid: i32, word_at: u64) -> std::io::Result<()> {
+        if self.switches.is_none() {
+            self.switches = Some(attach(self.programs.switched.as_fd())?);
+        }
+        let mut registration = Registration { word_at, tid, found: 0 };
+        run(self.programs.register.as_fd(), &mut registration)?;
+        match registration.found {
+            0 => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Attaches a tracing program for as long as the descriptor is open.
+fn attach(program: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    // SAFETY: without a name there is nothing that the call reads.
+    let link = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
+    if link < 0 {
+        return Err(std::io::Error::from_raw_os_error(-link));
+    }
+    // SAFETY: the descriptor is new, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+}
+
+/// Runs a program of type `syscall`, which may change its argument.
+fn run(program: BorrowedFd<'_>, registration: &mut Registration) -> std::io::Result<()> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+        ctx_in: (&raw mut *registration).cast(),
+        ctx_size_in: size_of::<Registration>() as u32,
+        ..Default::default()
+    };
+    // SAFETY: the options are complete, and name memory of the right size that lives during the call.
+    match unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) } {
+        0 => Ok(()),
+        error => Err(std::io::Error::from_raw_os_error(-error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_thread_is_known_only_in_its_own_process() {
+        let (process, tid) = (std::process::id() as i32, rustix::thread::gettid().as_raw_nonzero().get());
+        assert_eq!(thread_of(process, tid as u32), Some(tid));
+        assert_eq!(thread_of(process, 1), None);
+        assert_eq!(thread_of(process, u32::MAX), None);
+    }
+}
