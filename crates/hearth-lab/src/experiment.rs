@@ -1,5 +1,6 @@
 //! An experiment: a paper's workloads and policies, and the claims that they check, as TOML.
 
+use crate::data;
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
@@ -56,7 +57,7 @@ pub struct Claim {
     pub text: String,
     /// Its figures.
     pub rows: Vec<Row>,
-    /// Settings or policies by those that lack what the claim is about: with these in their places it must
+    /// Settings, policies or orders of tasks by those that lack what the claim is about: with these in their places it must
     /// not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
@@ -151,6 +152,20 @@ pub enum Measure {
     ParallelSections { workload: String, policy: String },
     /// The same, less another policy's, in points.
     ParallelSectionsMinus { workload: String, policy: String, minus: String },
+    /// The last busy time unit of the data-affinity paper's example, in this order of tasks.
+    LastBusyUnit { order: String },
+    /// Cases of the same paper's model, one CPU and few tasks, in which this order costs no more than any other.
+    OptimalCases { order: String },
+    /// Steps of batching a task, with a million tasks over with a thousand.
+    BatchingSteps,
+    /// By what the baseline's misses of second levels are divided: of an application, or of all.
+    L2MissesDivided { workload: String, application: Option<String>, policy: String },
+    /// Change of the mean execution time, less another workload's, in points.
+    TimeChangeBeyond { workload: String, than: String, policy: String },
+    /// Execution time that the policy saves over the baseline, in seconds.
+    TimeSaved { workload: String, policy: String },
+    /// The same, less what it saves of another workload.
+    TimeSavedBeyond { workload: String, than: String, policy: String },
 }
 
 /// To what a task is switched.
@@ -196,7 +211,7 @@ macro_rules! preset {
     };
 }
 
-const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M"), preset!("G")];
+const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M"), preset!("G"), preset!("D")];
 
 impl Experiment {
     /// The experiments that come with Hearth: name and text.
@@ -234,6 +249,11 @@ impl Experiment {
             if let Some(wrong) = of_rows.iter().find(|name| !names.contains(name)) {
                 let what = format!("no setting is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
+            }
+            let of_rows: Vec<&str> = claim.rows.iter().flat_map(|row| row.measure.orders()).collect();
+            if let Some(wrong) = of_rows.iter().find(|name| !data::ORDERS.contains(name)) {
+                let what = format!("no order of tasks is called {wrong:?}");
+                return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &data::ORDERS)));
             }
             for (from, to) in &claim.mutant {
                 claim
@@ -285,20 +305,39 @@ impl Measure {
     /// The policies that it names beside the baseline.
     fn policies(&self) -> Vec<&str> {
         match self {
-            Measure::ParallelSections { policy, .. } => vec![policy],
+            Measure::ParallelSections { policy, .. }
+            | Measure::TimeChange { policy, .. }
+            | Measure::TimeChangeBeyond { policy, .. }
+            | Measure::TimeSaved { policy, .. }
+            | Measure::TimeSavedBeyond { policy, .. }
+            | Measure::L2MissesDivided { policy, .. } => vec![policy],
             Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
             _ => Vec::new(),
         }
     }
 
-    /// The settings and policies that a mutant can put others in the place of.
+    /// The orders of tasks that it names.
+    fn orders(&self) -> Vec<&str> {
+        match self {
+            Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => vec![order],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The settings, policies and orders that a mutant can put others in the place of.
     fn names_mut(&mut self) -> Vec<&mut String> {
         match self {
             Measure::ParallelTime { setting, over, .. }
             | Measure::ParallelTimeLead { setting, over, .. }
             | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
-            Measure::ParallelSections { policy, .. } => vec![policy],
+            Measure::ParallelSections { policy, .. }
+            | Measure::TimeChange { policy, .. }
+            | Measure::TimeChangeBeyond { policy, .. }
+            | Measure::TimeSaved { policy, .. }
+            | Measure::TimeSavedBeyond { policy, .. }
+            | Measure::L2MissesDivided { policy, .. } => vec![policy],
             Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
+            Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => vec![order],
             _ => Vec::new(),
         }
     }
@@ -315,8 +354,12 @@ impl Claim {
                 || (format!("no policy is called {to:?}"), "name one of `hearth list policies`".into());
             return if is_there { Ok(()) } else { Err(wrong()) };
         }
-        match [from, to].into_iter().find(|name| !settings.contains(name)) {
-            Some(wrong) => Err((format!("no setting is called {wrong:?}"), located::one_of(wrong, settings))),
+        let (kind, names) = match measures().any(|measure| measure.orders().contains(&from)) {
+            true => ("order of tasks", &data::ORDERS[..]),
+            false => ("setting", settings),
+        };
+        match [from, to].into_iter().find(|name| !names.contains(name)) {
+            Some(wrong) => Err((format!("no {kind} is called {wrong:?}"), located::one_of(wrong, names))),
             None => Ok(()),
         }
     }

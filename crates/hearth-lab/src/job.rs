@@ -179,8 +179,10 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     }
     let mut checks = Vec::new();
     for built in job.workload.build(&simulation, job.scale, job.seed, job.policies.sharing())? {
-        checks.push((built.application.name.clone(), built.check));
-        simulation.add(built.application);
+        let names: Vec<&str> =
+            built.applications.iter().map(|application| application.name.as_str()).collect();
+        checks.push((names.join(", "), built.check));
+        built.applications.into_iter().for_each(|application| simulation.add(application));
     }
     let mut result = simulation.run().map_err(wrap)?;
     for (name, check) in checks {

@@ -4,6 +4,7 @@
 //! an [`Experiment`] is a paper's worth of claims, which [`judge`] checks.
 
 mod claims;
+mod data;
 mod experiment;
 mod job;
 mod measures;

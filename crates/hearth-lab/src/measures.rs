@@ -1,5 +1,6 @@
 //! What each measure makes of its runs.
 
+use crate::data;
 use crate::experiment::{EndName, Measure, SwitchName};
 use crate::job::Run;
 use crate::numa;
@@ -142,6 +143,13 @@ impl Measure {
             | Measure::ParallelMisses { .. }
             | Measure::ParallelSections { .. }
             | Measure::ParallelSectionsMinus { .. } => parallel::value(self, recorded)?,
+            Measure::LastBusyUnit { .. }
+            | Measure::OptimalCases { .. }
+            | Measure::BatchingSteps
+            | Measure::L2MissesDivided { .. }
+            | Measure::TimeChangeBeyond { .. }
+            | Measure::TimeSaved { .. }
+            | Measure::TimeSavedBeyond { .. } => data::value(self, recorded)?,
             Measure::MoveLaw { points } => {
                 runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
             }
@@ -217,6 +225,22 @@ impl Measure {
             }
             Measure::ParallelSectionsMinus { workload, policy, minus } => {
                 format!("{workload}, parallel sections, {policy} - {minus}")
+            }
+            Measure::LastBusyUnit { order } => format!("last busy unit, {order}"),
+            Measure::OptimalCases { order } => format!("% of cases that are optimal, {order}"),
+            Measure::BatchingSteps => "steps a task, a million tasks over a thousand".to_owned(),
+            Measure::L2MissesDivided { workload, application: None, policy } => {
+                format!("{workload}, L2 misses divided by, {policy}")
+            }
+            Measure::L2MissesDivided { application: Some(application), policy, .. } => {
+                format!("{application}, L2 misses divided by, {policy}")
+            }
+            Measure::TimeChangeBeyond { workload, than, policy } => {
+                format!("{workload}, time, {policy}, less that of {than}")
+            }
+            Measure::TimeSaved { workload, policy } => format!("{workload}, seconds saved, {policy}"),
+            Measure::TimeSavedBeyond { workload, than, policy } => {
+                format!("{workload}, seconds saved, {policy}, less those of {than}")
             }
         }
     }

@@ -148,6 +148,8 @@ impl Measure {
             Measure::SliceRatio { workload, policy }
             | Measure::MissesChange { workload, policy }
             | Measure::TimeChange { workload, policy }
+            | Measure::TimeSaved { workload, policy }
+            | Measure::L2MissesDivided { workload, policy, .. }
             | Measure::IdleRise { workload, policy } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, base)]
             }
@@ -157,6 +159,14 @@ impl Measure {
             }
             Measure::TimeChangeMinus { workload, policy, minus } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, minus), Setup::new(workload, base)]
+            }
+            Measure::TimeChangeBeyond { workload, than, policy }
+            | Measure::TimeSavedBeyond { workload, than, policy } => [workload, than]
+                .into_iter()
+                .flat_map(|workload| [Setup::new(workload, policy), Setup::new(workload, base)])
+                .collect(),
+            Measure::LastBusyUnit { .. } | Measure::OptimalCases { .. } | Measure::BatchingSteps => {
+                Vec::new()
             }
             Measure::MissesChangeLead { workload, policy, others } => std::iter::once(workload)
                 .chain(others)

@@ -17,6 +17,7 @@
 
 mod check;
 mod controller;
+pub mod fragments;
 pub mod pages;
 mod plan;
 pub mod planners;

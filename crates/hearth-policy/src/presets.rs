@@ -22,6 +22,8 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("cache"),
     preset!("both"),
     preset!("fair"),
+    preset!("vanilla"),
+    preset!("data-affinity"),
 ];
 
 /// The policies that come with the program: name and TOML text, as in `policies/`.

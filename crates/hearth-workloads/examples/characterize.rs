@@ -48,7 +48,7 @@ fn run(mix: &str, scale: f64, seed: u64, flush: Flush) -> anyhow::Result<RunResu
     let mut simulation = Simulation::new(&machine, &Policy::load("standard")?, &options)?;
     let mut checks = Vec::new();
     for built in build_mix(mix, &simulation.memory(), scale, seed, Sharing::OneByOne)? {
-        simulation.add(built.application);
+        built.applications.into_iter().for_each(|application| simulation.add(application));
         checks.push(built.check);
     }
     let result = simulation.run()?;

@@ -61,7 +61,7 @@ fn run(program: &str, paper: [Option<f64>; 2], scale: f64, seed: u64) -> anyhow:
         false => build_mix(program, &simulation.memory(), scale, seed, Sharing::OneByOne)?,
     };
     for built in built {
-        simulation.add(built.application);
+        built.applications.into_iter().for_each(|application| simulation.add(application));
         checks.push(built.check);
     }
     let started = Instant::now();

@@ -89,7 +89,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     let mut application = Application::new(DESCRIPTION.name);
     let session = editor.clone();
     application.task("editor", move |cpu| session.run(cpu, &phrases));
-    Built { application, check: Box::new(move || editor.check(&wanted, saves)) }
+    Built::new(application, move || editor.check(&wanted, saves))
 }
 
 fn draw(random: &mut Pcg32, range: Range<u32>) -> u32 {

@@ -13,13 +13,19 @@
 //! table, which `examples/stand-alone.rs` prints. Those whose names have `-cool` in them are its parallel
 //! programs, which do tasks ([`cool`]).
 //!
+//! [`custom`], [`chat`] and [`hack`] are the benchmarks of "Thread Scheduling Based on Data Affinity", section 5.
+//! They declare their data fragments, which counts where the policy has the credit `fragment`.
+//!
 //! Each program's named constants are the only things that were tuned, against the papers'
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
 
+pub mod chat;
 pub mod cholesky;
 pub mod cool;
+pub mod custom;
 pub mod editor;
+pub mod hack;
 pub mod locus;
 pub mod matrix;
 mod mix;
@@ -27,12 +33,14 @@ pub mod mp3d;
 pub mod ocean;
 pub mod oltp;
 pub mod panel;
+mod parameters;
 pub mod pmake;
 mod r3000;
 pub mod radiosity;
 mod replay;
 pub mod spin;
 mod staggered;
+mod streams;
 #[cfg(test)]
 mod trial;
 pub mod water;
@@ -40,9 +48,11 @@ pub mod water;
 use cool::Invocation;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Application;
+use parameters::Numbers;
 use thiserror::Error;
 
 pub use mix::{Part, build_mix, check_cpus, mix};
+pub use parameters::Parameter;
 pub use replay::replay;
 pub use staggered::{Staggered, StaggeredJob};
 
@@ -51,10 +61,17 @@ pub type Check = Box<dyn Fn() -> Result<(), String>>;
 
 /// A program that is ready to run.
 pub struct Built {
-    /// Its tasks.
-    pub application: Application,
+    /// Its tasks, as they are measured: mostly one application.
+    pub applications: Vec<Application>,
     /// To be asked when the run is over.
     pub check: Check,
+}
+
+impl Built {
+    /// A program of one application.
+    pub fn new(application: Application, check: impl Fn() -> Result<(), String> + 'static) -> Self {
+        Self { applications: vec![application], check: Box::new(check) }
+    }
 }
 
 /// How much of a program is the real thing.
@@ -77,6 +94,23 @@ pub struct Description {
     pub kind: Kind,
     /// Where the program and its parameters come from.
     pub source: &'static str,
+}
+
+impl Description {
+    /// The program of this name, whether or not numbers are given with it.
+    pub fn of(name: &str) -> Option<&'static Description> {
+        let program = name.split_once(':').map_or(name, |(program, _)| program);
+        DESCRIPTIONS.iter().find(|description| description.name == program)
+    }
+
+    /// The numbers that may be given with its name.
+    pub fn parameters(&self) -> &'static [Parameter] {
+        let sized = |builder: Builder| match builder {
+            Sized(_, parameters) => parameters,
+            Plain(_) | Tasks(_) => &[],
+        };
+        builder(self.name).map_or(&[], sized)
+    }
 }
 
 /// Why there is no program to run.
@@ -108,6 +142,16 @@ pub enum WorkloadError {
         /// As given.
         name: String,
     },
+    /// A number given with the program's name is none that it has, or out of range.
+    #[error("{program}: {what}; {mend}")]
+    BadParameter {
+        /// The program.
+        program: String,
+        /// What is wrong.
+        what: String,
+        /// What to give instead.
+        mend: String,
+    },
     /// The scale is not in (0, 1].
     #[error("a scale of {scale} cannot be run; give one above 0 and up to 1 (the paper's size)")]
     BadScale {
@@ -122,11 +166,13 @@ enum Builder {
     Plain(fn(&Memory, f64, u64) -> Built),
     /// A task-parallel one, which can be started in many ways.
     Tasks(fn(&Memory, f64, u64, &Invocation) -> Built),
+    /// One whose size is given with its name.
+    Sized(fn(&Memory, f64, u64, &Numbers) -> Built, &'static [Parameter]),
 }
 
-use Builder::{Plain, Tasks};
+use Builder::{Plain, Sized, Tasks};
 
-const PROGRAMS: [(Description, Builder); 24] = [
+const PROGRAMS: [(Description, Builder); 27] = [
     (matrix::DESCRIPTION, Plain(matrix::build)),
     (cholesky::DESCRIPTION, Plain(cholesky::build)),
     (mp3d::DESCRIPTION, Plain(mp3d::build)),
@@ -150,6 +196,9 @@ const PROGRAMS: [(Description, Builder); 24] = [
     (locus::DESCRIPTION_COOL, Tasks(locus::build_cool)),
     (panel::DESCRIPTION_29, Tasks(panel::build_29)),
     (panel::DESCRIPTION_17, Tasks(panel::build_17)),
+    (custom::DESCRIPTION, Sized(custom::build, custom::PARAMETERS)),
+    (chat::DESCRIPTION, Sized(chat::build, chat::PARAMETERS)),
+    (hack::DESCRIPTION, Sized(hack::build, hack::PARAMETERS)),
     (spin::DESCRIPTION, Plain(spin::build)),
 ];
 
@@ -172,9 +221,17 @@ fn names() -> Vec<&'static str> {
     DESCRIPTIONS.iter().map(|program| program.name).collect()
 }
 
-fn builder(name: &str) -> Result<Builder, WorkloadError> {
-    let found = PROGRAMS.iter().find(|(description, _)| description.name == name);
-    let (_, build) = found.ok_or_else(|| WorkloadError::UnknownProgram { name: name.into() })?;
+/// How the program of a name is set up, and the numbers that are given with the name.
+fn named(name: &str) -> Result<(Builder, Numbers), WorkloadError> {
+    let (program, numbers) = name.split_once(':').unwrap_or((name, ""));
+    let builder = builder(program)?;
+    let parameters = if let Sized(_, parameters) = builder { parameters } else { &[] };
+    Ok((builder, Numbers::read(program, parameters, numbers)?))
+}
+
+fn builder(program: &str) -> Result<Builder, WorkloadError> {
+    let found = PROGRAMS.iter().find(|(description, _)| description.name == program);
+    let (_, build) = found.ok_or_else(|| WorkloadError::UnknownProgram { name: program.into() })?;
     Ok(*build)
 }
 
@@ -199,7 +256,7 @@ pub fn build_invoked(
     invocation: &Invocation,
 ) -> Result<Built, WorkloadError> {
     match builder(name)? {
-        Plain(_) => Err(WorkloadError::NoTasks { name: name.into() }),
+        Plain(_) | Sized(..) => Err(WorkloadError::NoTasks { name: name.into() }),
         Tasks(_) => build_with(name, memory, scale, seed, invocation),
     }
 }
@@ -211,13 +268,14 @@ fn build_with(
     seed: u64,
     invocation: &Invocation,
 ) -> Result<Built, WorkloadError> {
-    let builder = builder(name)?;
+    let (builder, numbers) = named(name)?;
     if !(scale > 0.0 && scale <= 1.0) {
         return Err(WorkloadError::BadScale { scale });
     }
     Ok(match builder {
         Plain(build) => build(memory, scale, seed),
         Tasks(build) => build(memory, scale, seed, invocation),
+        Sized(build, _) => build(memory, scale, seed, &numbers),
     })
 }
 

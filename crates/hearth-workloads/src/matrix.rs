@@ -102,7 +102,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
             products(process, count).for_each(|product| matrices.multiply(cpu, product));
         });
     }
-    Built { application, check: Box::new(move || matrices.check(count)) }
+    Built::new(application, move || matrices.check(count))
 }
 
 impl Matrices {

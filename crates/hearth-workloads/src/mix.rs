@@ -2,7 +2,7 @@
 
 use crate::cool::{Invocation, Sharing};
 use crate::staggered::{Staggered, StaggeredJob};
-use crate::{Built, WorkloadError, build_with, builder};
+use crate::{Built, WorkloadError, build_with, named};
 use hearth_machine::units::Nanoseconds;
 use hearth_sim::memory::Memory;
 
@@ -23,7 +23,7 @@ pub struct Part {
     pub distributes: bool,
 }
 
-/// The programs of a mix such as `"oltp+matrix+matrix"`, which start together, or of a staggered workload,
+/// The programs of a mix such as `"oltp+custom:threads=8+matrix"`, which start together, or of a staggered workload,
 /// by its name or its TOML file.
 ///
 /// # Errors
@@ -34,7 +34,7 @@ pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
         None => text.split('+').map(|program| at_once(program.trim())).collect(),
     };
     let part = |(index, job): (usize, &StaggeredJob)| {
-        builder(&job.program)?;
+        named(&job.program)?;
         let same = |jobs: &[StaggeredJob]| jobs.iter().filter(|other| other.program == job.program).count();
         let name = match same(&jobs) {
             1 => job.program.clone(),
@@ -87,9 +87,13 @@ pub fn build_mix(
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
         let invocation = Invocation::among_others(part.processes, part.distributes, sharing);
         let mut built = build_with(&part.program, memory, scale, seed, &invocation)?;
-        built.application.name.clone_from(&part.name);
-        built.application.start_ns = (part.start_ns as f64 * scale) as u64;
-        built.application.cpus = part.cpus;
+        let several = built.applications.len() > 1;
+        for application in &mut built.applications {
+            let own = if several { format!(" {}", application.name) } else { String::new() };
+            application.name = part.name.clone() + &own;
+            application.start_ns = (part.start_ns as f64 * scale) as u64;
+            application.cpus = part.cpus;
+        }
         Ok(built)
     };
     parts.iter().enumerate().map(build_part).collect()

@@ -52,7 +52,7 @@ pub fn replay(trace: &Trace, copies: usize, memory: &Memory, scale: f64) -> Resu
             Some(error) => Err(error.to_string()),
             None => Ok(()),
         });
-        all.push(Built { application, check });
+        all.push(Built::new(application, check));
     }
     Ok(all)
 }

@@ -13,7 +13,7 @@ pub fn run(build: impl FnOnce(&Memory) -> Built) {
     let policy = Policy::load("standard").unwrap();
     let mut simulation = Simulation::new(&machine, &policy, &Options::default()).unwrap();
     let built = build(&simulation.memory());
-    simulation.add(built.application);
+    built.applications.into_iter().for_each(|application| simulation.add(application));
     simulation.run().unwrap();
     (built.check)().unwrap();
 }

@@ -26,7 +26,7 @@ fn run(mix: &str, policy: &str, seed: u64) -> RunResult {
     let mut simulation = simulation(policy, seed);
     let mut checks = Vec::new();
     for built in build_mix(mix, &simulation.memory(), SCALE, seed, Sharing::OneByOne).unwrap() {
-        simulation.add(built.application);
+        built.applications.into_iter().for_each(|application| simulation.add(application));
         checks.push(built.check);
     }
     let result = simulation.run().unwrap();

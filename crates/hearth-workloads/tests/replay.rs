@@ -32,7 +32,7 @@ fn run(trace: &Trace, copies: usize, scale: f64) -> RunResult {
     let mut simulation = Simulation::new(&machine, &policy, &Options::default()).unwrap();
     let mut checks = Vec::new();
     for built in replay(trace, copies, &simulation.memory(), scale).unwrap() {
-        simulation.add(built.application);
+        built.applications.into_iter().for_each(|application| simulation.add(application));
         checks.push(built.check);
     }
     let result = simulation.run().unwrap();

@@ -114,8 +114,7 @@ fn beside(name: &str) -> Result<PagePolicy, Failure> {
 /// A program or a staggered workload in a sentence; empty if there is none of this name.
 #[cfg(feature = "lab")]
 pub fn describe_workload(name: &str) -> String {
-    let program = hearth_workloads::list().iter().find(|workload| workload.name == name);
-    match (program, hearth_workloads::Staggered::find(name)) {
+    match (hearth_workloads::Description::of(name), hearth_workloads::Staggered::find(name)) {
         (Some(program), _) => program.description.to_owned(),
         (None, Ok(Some(staggered))) => staggered.description,
         _ => String::new(),

@@ -84,11 +84,17 @@ fn text(kind: ShowKind, name: &str) -> Option<String> {
 }
 
 fn workload(name: &str) -> Option<String> {
-    let workload = hearth_workloads::list().iter().find(|workload| workload.name == name)?;
+    let workload = hearth_workloads::Description::of(name)?;
     let kind = match workload.kind {
         hearth_workloads::Kind::Real => "real: its references are those that the computation makes",
         hearth_workloads::Kind::Synthetic => "synthetic: some of its references are drawn at random",
     };
     let (description, source) = (workload.description, workload.source);
-    Some(format!("{name}: {description}\nkind: {kind}\nsource: {source}\n"))
+    let mut text = format!("{}: {description}\nkind: {kind}\nsource: {source}\n", workload.name);
+    for parameter in workload.parameters() {
+        let (name, description, range) = (parameter.name, parameter.description, &parameter.range);
+        let (default, low, high) = (parameter.default, range.start(), range.end());
+        text += &format!("{name}: {description}; {low} to {high}, or else {default}\n");
+    }
+    Some(text)
 }

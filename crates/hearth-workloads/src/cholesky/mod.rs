@@ -47,7 +47,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
         let factorization = factorization.clone();
         application.task(&format!("cholesky-{process}"), move |cpu| factorization.work(cpu, process));
     }
-    Built { application, check: Box::new(move || factorization.check()) }
+    Built::new(application, move || factorization.check())
 }
 
 #[cfg(test)]

@@ -115,5 +115,5 @@ pub fn built(name: &str, memory: &Memory, invocation: &Invocation, master: Maste
         Asked { asks, cpus: invocation.processes, told: invocation.told.map(|_| told) }
     });
     application.task(&team.name(0), move |cpu| Process::first(&team, cpu, master));
-    Built { application, check }
+    Built::new(application, check)
 }

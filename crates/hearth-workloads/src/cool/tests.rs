@@ -98,7 +98,7 @@ fn run(invocation: &Invocation, rounds: Vec<Vec<Plan>>, numbers: Vec<usize>, spi
     });
     simulation.add(kernel);
     for _ in 0..spinners {
-        simulation.add(spin::build(&memory, 0.01, 1).application);
+        spin::build(&memory, 0.01, 1).applications.into_iter().for_each(|other| simulation.add(other));
     }
     let result = simulation.run().unwrap();
     Outcome { result, done: done.take(), team }

@@ -103,7 +103,7 @@ impl Input {
             let router = router.clone();
             application.task(&format!("{name}-{process}"), move |cpu| router.run(cpu));
         }
-        Built { application, check: Box::new(move || router.check().map_err(|e| format!("{name}: {e}"))) }
+        Built::new(application, move || router.check().map_err(|e| format!("{name}: {e}")))
     }
 
     /// The chip with its wires, none of them laid.

@@ -192,7 +192,7 @@ impl Input {
                 (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
             });
         }
-        Built { application, check: Box::new(move || tunnel.check().map_err(|e| format!("{name}: {e}"))) }
+        Built::new(application, move || tunnel.check().map_err(|e| format!("{name}: {e}")))
     }
 }
 

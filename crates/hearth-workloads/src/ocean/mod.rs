@@ -85,10 +85,9 @@ impl Input {
             });
         }
         let rows = steps * self.side;
-        Built {
-            application,
-            check: Box::new(move || basin.check(rows, basin.left_over()).map_err(|e| format!("{name}: {e}"))),
-        }
+        Built::new(application, move || {
+            basin.check(rows, basin.left_over()).map_err(|e| format!("{name}: {e}"))
+        })
     }
 }
 

@@ -105,7 +105,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
         let (shared, own) = (database.clone(), process());
         application.task(&format!("oltp-{server}"), move |cpu| shared.serve(cpu, &own, server));
     }
-    Built { application, check: Box::new(move || database.check()) }
+    Built::new(application, move || database.check())
 }
 
 impl Driver {

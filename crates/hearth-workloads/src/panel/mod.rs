@@ -103,7 +103,7 @@ impl Input {
             application.task(&format!("{name}-{process}"), move |cpu| factorization.work(cpu, process));
         }
         let check = move || factorization.factor.check().map_err(|wrong| format!("{name}: {wrong}"));
-        Built { application, check: Box::new(check) }
+        Built::new(application, check)
     }
 }
 

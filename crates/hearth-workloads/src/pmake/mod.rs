@@ -95,7 +95,7 @@ impl Input {
         let make = Make { at_once, lines, toolchain, files, seed, done: Rc::clone(&done) };
         application.task("make", move |cpu| make.run(cpu));
         let check = move || done.check(count, at_once).map_err(|wrong| format!("{name}: {wrong}"));
-        Built { application, check: Box::new(check) }
+        Built::new(application, check)
     }
 }
 

@@ -122,7 +122,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     let mut application = Application::new(DESCRIPTION.name);
     let program = radiosity.clone();
     application.task("radiosity", move |cpu| program.run(cpu));
-    Built { application, check: Box::new(move || radiosity.check().map_err(|e| format!("radiosity: {e}"))) }
+    Built::new(application, move || radiosity.check().map_err(|e| format!("radiosity: {e}")))
 }
 
 impl Radiosity {

@@ -126,7 +126,7 @@ impl Input {
             let water = water.clone();
             application.task(&format!("{name}-{process}"), move |cpu| water.run(cpu, process));
         }
-        Built { application, check: Box::new(move || water.check().map_err(|e| format!("{name}: {e}"))) }
+        Built::new(application, move || water.check().map_err(|e| format!("{name}: {e}")))
     }
 
     /// The box of molecules at its start.
