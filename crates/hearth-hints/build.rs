@@ -1,6 +1,6 @@
 //! Compiles the one implementation, which is in C.
 
-const SOURCES: [&str; 7] = ["hints", "limits", "fragments", "homes", "pays", "cpus", "place"];
+const SOURCES: [&str; 8] = ["hints", "limits", "fragments", "homes", "pays", "samples", "cpus", "place"];
 
 fn main() {
     println!("cargo::rerun-if-changed=src");

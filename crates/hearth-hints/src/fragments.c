@@ -10,25 +10,17 @@
 #include "../include/hearth.h"
 #include "fragments.h"
 #include "pays.h"
+#include "samples.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define DEPTH 16
 #define ADDRESS_BIT (1ULL << 62)
 #define NAME_BIT (1ULL << 63)
-
-/*
- * A sample reads the CPU time twice, by system calls that take a microsecond together: so there is
- * one in 200 us of a thread's time within fragments, and one in 512 enters at least. How many are
- * between two is random, so that no regular program has the same fragment measured each time.
- */
-#define SAMPLE_NS 200000
-#define MOST_ENTERS_A_SAMPLE 512
 
 enum ways {
 	WAY_UNKNOWN = 0, /* the thread has said nothing yet */
@@ -41,15 +33,9 @@ enum ways {
 struct thread {
 	struct hearth_fragment_word word;
 	enum ways way;
-	uint32_t depth;	       /* enters that are not left */
-	uint32_t until_sample; /* enters */
-	uint32_t random;
-	uint32_t sample_depth; /* of the enter that is measured; 0: none is */
-	int is_away;	       /* from the home of the fragment that is measured */
+	uint32_t depth; /* enters that are not left */
 	int pretended_cpu;
-	uint64_t sample_begin_ns; /* CPU time */
-	uint64_t sample_entered_ns;
-	uint64_t weight; /* enters that a sample stands for */
+	struct hearth_samples samples;
 	struct hearth_missed missed;
 	uint64_t outer[DEPTH];
 	_Atomic uint64_t at_home, moved, stayed, refused, unmatched;
@@ -124,7 +110,7 @@ static void in_child(void)
 	if (self.way <= WAY_OFF)
 		return;
 	self.at_home = self.moved = self.stayed = self.refused = self.unmatched = 0;
-	self.sample_depth = 0;
+	self.samples.depth = 0;
 	self.next = NULL;
 	self.link = &threads;
 	threads = &self;
@@ -206,49 +192,6 @@ static int move(struct thread *own, struct hearth_home *home, int cpu)
 	return to == cpu || hearth_place(to);
 }
 
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
-static uint64_t cpu_time_ns(void)
-{
-	return time_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static void begin_sample(struct thread *own, int is_away)
-{
-	hearth_balance();
-	if (own->sample_depth)
-		return;
-	own->sample_depth = own->depth;
-	own->is_away = is_away;
-	own->sample_entered_ns = time_ns(CLOCK_MONOTONIC);
-	own->sample_begin_ns = cpu_time_ns();
-}
-
-static void end_sample(struct thread *own, uint64_t fragment)
-{
-	uint64_t used = cpu_time_ns() - own->sample_begin_ns,
-		 weight = own->weight ? own->weight : 1;
-	uint64_t within = time_ns(CLOCK_MONOTONIC) - own->sample_entered_ns;
-	struct hearth_home *home = hearth_home_known(fragment);
-
-	own->sample_depth = 0;
-	own->weight = SAMPLE_NS / (used + 1) + 1;
-	if (own->weight > MOST_ENTERS_A_SAMPLE)
-		own->weight = MOST_ENTERS_A_SAMPLE;
-	own->random = own->random * 1664525 + 1013904223;
-	own->until_sample = (uint32_t)((own->random >> 16) % (2 * own->weight - 1));
-	if (!home)
-		return;
-	hearth_took(home, !own->is_away, used);
-	atomic_fetch_add_explicit(&home->load_ns, within * weight, memory_order_relaxed);
-}
-
 /* The thread is not at the fragment's home. Whether it is now. */
 static int go_home(struct thread *own, struct hearth_home *home, int cpu)
 {
@@ -258,18 +201,18 @@ static int go_home(struct thread *own, struct hearth_home *home, int cpu)
 	int came;
 
 	if (verdict == HEARTH_TRY_STAY)
-		own->until_sample = 0;
+		own->samples.until = 0;
 	if (verdict == HEARTH_STAY || verdict == HEARTH_TRY_STAY) {
 		count(&own->stayed);
 		return 0;
 	}
-	if (verdict == HEARTH_TRY_MOVE || own->until_sample == 0)
-		before = cpu_time_ns();
+	if (verdict == HEARTH_TRY_MOVE || own->samples.until == 0)
+		before = hearth_cpu_time_ns();
 	came = move(own, home, cpu);
 	if (came && before)
-		hearth_move_took(cpu_time_ns() - before);
+		hearth_move_took(hearth_cpu_time_ns() - before);
 	if (verdict == HEARTH_TRY_MOVE)
-		own->until_sample = 0;
+		own->samples.until = 0;
 	count(came ? &own->moved : &own->refused);
 	return came;
 }
@@ -302,8 +245,10 @@ void hearth_enter(uint64_t fragment)
 	} else {
 		is_away = !go_home(own, home, cpu);
 	}
-	if (own->until_sample-- == 0)
-		begin_sample(own, is_away);
+	if (own->samples.until-- == 0) {
+		hearth_balance();
+		hearth_sample_begin(&own->samples, own->depth, is_away);
+	}
 }
 
 void hearth_leave(void)
@@ -323,8 +268,8 @@ void hearth_leave(void)
 	if (depth >= DEPTH)
 		return;
 	fragment = own->word.fragment;
-	if (own->sample_depth == depth + 1)
-		end_sample(own, fragment);
+	if (own->samples.depth == depth + 1)
+		hearth_sample_end(&own->samples, hearth_home_known(fragment));
 	outer = own->outer[depth];
 	atomic_store_explicit(&own->word.fragment, outer, memory_order_relaxed);
 	if (!outer || outer == fragment)

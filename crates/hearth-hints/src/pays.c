@@ -15,6 +15,8 @@
 
 #define LASTING 4
 #define TRIES 64
+/* Of a move the kernel's own threads do as much as the thread that moves. */
+#define THREADS_TIMES 2
 
 static _Atomic uint32_t move_ns; /* 0: not known */
 
@@ -50,18 +52,19 @@ enum hearth_verdict hearth_pays(const struct hearth_home *home, struct hearth_mi
 {
 	uint32_t at_home = atomic_load_explicit(&home->home_ns, memory_order_relaxed);
 	uint32_t away = atomic_load_explicit(&home->away_ns, memory_order_relaxed);
-	uint32_t cost = atomic_load_explicit(&move_ns, memory_order_relaxed), gain;
+	uint64_t cost = (uint64_t)THREADS_TIMES * hearth_move_ns(), gain;
 
 	if (!at_home || !cost)
 		return HEARTH_TRY_MOVE;
-	if (!away || ++missed->tries >= TRIES) {
-		missed->tries = 0;
+	if (!away)
 		return HEARTH_TRY_STAY;
-	}
 	gain = away > at_home ? away - at_home : 0;
 	missed->gain_ns += gain;
-	if (gain < cost && missed->gain_ns < (uint64_t)LASTING * cost)
+	if (gain < cost && missed->gain_ns < LASTING * cost)
 		return HEARTH_STAY;
 	missed->gain_ns = 0;
-	return HEARTH_MOVE;
+	if (++missed->moves * cost < TRIES * gain)
+		return HEARTH_MOVE;
+	missed->moves = 0;
+	return HEARTH_TRY_STAY;
 }

@@ -12,10 +12,10 @@ enum hearth_verdict {
 	HEARTH_TRY_MOVE,
 };
 
-/* A thread's gains that it missed since it was last at a home, and how often it was elsewhere. */
+/* A thread's gains that it missed since it was last at a home, and its moves since its last try. */
 struct hearth_missed {
 	uint64_t gain_ns;
-	uint32_t tries;
+	uint64_t moves;
 };
 
 /* For a thread that is about to enter the fragment, and is not at its home. */

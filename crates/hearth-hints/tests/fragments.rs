@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn build(name: &str, sanitizer: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = tempfile::tempdir().unwrap().keep().join(name);
-    let sources = ["fragments", "homes", "cpus", "place", "pays", "limits"];
+    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "limits"];
     let built = Command::new("cc")
         .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
         .arg(format!("-fsanitize={sanitizer}"))
