@@ -85,6 +85,12 @@ uint64_t hearth_fragment_named(const char *name);
 /* The CPU where the fragment was last found, or -1 if it has no home. */
 int hearth_fragment_home(uint64_t fragment);
 
+/*
+ * Whether the calling thread is at the fragment's home, or could make this one its home: of several
+ * things to do next, one whose data is here needs no move.
+ */
+int hearth_fragment_is_here(uint64_t fragment);
+
 /* Whether a child of fork() is in the fragment of the thread that made it. At first it is in none.
  */
 void hearth_fragments_inherit(int whether);

@@ -209,6 +209,8 @@ static int go_home(struct thread *own, struct hearth_home *home, int cpu)
 	if (verdict == HEARTH_TRY_MOVE || own->samples.until == 0)
 		before = hearth_cpu_time_ns();
 	came = move(own, home, cpu);
+	if (came)
+		hearth_moved();
 	if (came && before)
 		hearth_move_took(hearth_cpu_time_ns() - before);
 	if (verdict == HEARTH_TRY_MOVE)
@@ -307,6 +309,17 @@ int hearth_fragment_home(uint64_t fragment)
 	if (process_way != WAY_OFF && fragment)
 		home = hearth_home_known(fragment);
 	return home ? home->place - 1 : -1;
+}
+
+int hearth_fragment_is_here(uint64_t fragment)
+{
+	struct thread *own = &self;
+	struct hearth_home *home;
+
+	if (own->way <= WAY_OFF && (own->way || begin_thread(own) == WAY_OFF))
+		return 1;
+	home = fragment ? hearth_home_known(fragment) : NULL;
+	return !home || home->place == current_cpu(own) + 1;
 }
 
 void hearth_fragments_inherit(int whether)

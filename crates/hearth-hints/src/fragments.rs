@@ -45,6 +45,7 @@ unsafe extern "C" {
     safe fn hearth_fragment_at(data: *const c_void) -> u64;
     fn hearth_fragment_named(name: *const c_char) -> u64;
     safe fn hearth_fragment_home(fragment: u64) -> c_int;
+    safe fn hearth_fragment_is_here(fragment: u64) -> c_int;
     safe fn hearth_fragments_inherit(whether: c_int);
     safe fn hearth_fragment_counts(counts: &mut Counts);
 }
@@ -92,6 +93,12 @@ pub fn fragment_named(name: &str) -> u64 {
 /// The CPU where the fragment was last found, if it has a home.
 pub fn home(fragment: u64) -> Option<usize> {
     usize::try_from(hearth_fragment_home(fragment)).ok()
+}
+
+/// Whether this thread is at the fragment's home, or could make this one its home: of several things
+/// to do next, one whose data is here needs no move.
+pub fn is_here(fragment: u64) -> bool {
+    hearth_fragment_is_here(fragment) != 0
 }
 
 /// Whether a child of `fork` is in the fragment of the thread that made it. At first it is in none.

@@ -20,6 +20,7 @@
 #define _GNU_SOURCE
 #endif
 #include "fragments.h"
+#include "trial.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,7 @@ void hearth_balance(void)
 	/* The first time there is no period yet to judge by. */
 	if (due) {
 		atomic_fetch_add(&period, 1);
+		hearth_trial_period();
 		new_load = sum_up(end, loads) + 1;
 		make_even(end, loads);
 		for (cpu = 0; cpu < HEARTH_MAX_CPUS; cpu++)

@@ -12,6 +12,7 @@
  *a stay costs changes with the data.
  */
 #include "pays.h"
+#include "trial.h"
 
 #define LASTING 4
 #define TRIES 64
@@ -33,9 +34,16 @@ static void learn(_Atomic uint32_t *usual_ns, uint64_t took_ns)
 	atomic_store_explicit(usual_ns, took, memory_order_relaxed);
 }
 
-void hearth_took(struct hearth_home *home, int at_home, uint64_t took_ns)
+void hearth_took(struct hearth_home *home, int at_home, uint64_t took_ns, uint64_t enters)
 {
-	learn(at_home ? &home->home_ns : &home->away_ns, took_ns);
+	hearth_trial_took(took_ns * enters, enters);
+	if (hearth_trial_moves())
+		learn(at_home ? &home->home_ns : &home->away_ns, took_ns);
+}
+
+void hearth_moved(void)
+{
+	hearth_trial_moved((uint64_t)THREADS_TIMES * hearth_move_ns());
 }
 
 void hearth_move_took(uint64_t took_ns)
@@ -54,6 +62,8 @@ enum hearth_verdict hearth_pays(const struct hearth_home *home, struct hearth_mi
 	uint32_t away = atomic_load_explicit(&home->away_ns, memory_order_relaxed);
 	uint64_t cost = (uint64_t)THREADS_TIMES * hearth_move_ns(), gain;
 
+	if (!hearth_trial_moves())
+		return HEARTH_STAY;
 	if (!at_home || !cost)
 		return HEARTH_TRY_MOVE;
 	if (!away)

@@ -21,9 +21,12 @@ struct hearth_missed {
 /* For a thread that is about to enter the fragment, and is not at its home. */
 enum hearth_verdict hearth_pays(const struct hearth_home *home, struct hearth_missed *missed);
 
-/* What a thread took from enter to leave; what a move took. CPU time. */
-void hearth_took(struct hearth_home *home, int at_home, uint64_t took_ns);
+/* What a thread took from enter to leave, for so many enters; what a move took. CPU time. */
+void hearth_took(struct hearth_home *home, int at_home, uint64_t took_ns, uint64_t enters);
 void hearth_move_took(uint64_t took_ns);
+
+/* A thread has moved. */
+void hearth_moved(void);
 
 /* What a move usually takes; 0: not known. */
 uint32_t hearth_move_ns(void);

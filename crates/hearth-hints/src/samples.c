@@ -43,10 +43,10 @@ void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_
 void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
 {
 	uint64_t used = hearth_cpu_time_ns() - samples->begin_cpu_ns;
-	uint64_t now = time_ns(CLOCK_MONOTONIC), within = now - samples->entered_ns;
+	uint64_t now = time_ns(CLOCK_MONOTONIC), enters = samples->weight ? samples->weight : 1;
+	uint64_t within = (now - samples->entered_ns) * enters;
 
 	/* No thread has been within for longer than since it was measured last. */
-	within *= samples->weight ? samples->weight : 1;
 	if (within > now - samples->left_ns)
 		within = now - samples->left_ns;
 	samples->left_ns = now;
@@ -58,6 +58,6 @@ void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
 	samples->until = (uint32_t)((samples->random >> 16) % (2 * samples->weight - 1));
 	if (!home)
 		return;
-	hearth_took(home, !samples->is_away, used);
+	hearth_took(home, !samples->is_away, used, enters);
 	atomic_fetch_add_explicit(&home->load_ns, within, memory_order_relaxed);
 }

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn build(name: &str, sanitizer: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = tempfile::tempdir().unwrap().keep().join(name);
-    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "limits"];
+    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "trial", "limits"];
     let built = Command::new("cc")
         .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
         .arg(format!("-fsanitize={sanitizer}"))
@@ -200,6 +200,16 @@ fn what_is_too_deep_or_no_fragment_is_counted_and_left_like_others() {
 }
 
 #[test]
+fn what_is_here_is_what_has_its_home_here_or_none() {
+    let mut run = Run::on("0-3");
+    run.order("many 1 2");
+    assert_ne!(run.ask("home 1"), run.ask("home 2"));
+    run.order("enter 1");
+    assert_eq!([1, 2, 3, 0].map(|fragment| run.ask(&format!("here {fragment}"))), [1, 0, 1, 1]);
+    run.end();
+}
+
+#[test]
 fn a_child_of_fork_is_in_no_fragment_unless_the_program_says_so() {
     let mut run = Run::on("0-3");
     run.order("enter 7");
@@ -326,6 +336,12 @@ fn many_threads_at_once_find_homes_within_the_machine() {
         return;
     }
     assert!(done.status.success(), "{said}");
+}
+
+#[test]
+fn a_process_keeps_to_the_better_of_moves_and_none() {
+    let done = Command::new(build("trial", "address,undefined")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[derive(Clone, Debug)]

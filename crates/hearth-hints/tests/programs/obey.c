@@ -137,6 +137,8 @@ static void obey(const char *line)
 		printf("%lld\n", (long long)hearth_fragment());
 	} else if (!strcmp(word, "home")) {
 		printf("%d\n", hearth_fragment_home(a));
+	} else if (!strcmp(word, "here")) {
+		printf("%d\n", hearth_fragment_is_here(a));
 	} else if (!strcmp(word, "count")) {
 		printf("%llu\n", counted(name));
 	} else if (!strcmp(word, "cpu")) {
