@@ -11,6 +11,7 @@
 #include "fragments.h"
 #include "pays.h"
 #include "samples.h"
+#include "trial.h"
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -346,6 +347,14 @@ void hearth_fragment_counts(struct hearth_fragment_counts *counts)
 	counts->rehomed = hearth_rehomed();
 }
 
+uint64_t hearth_enters(void)
+{
+	struct hearth_fragment_counts counts;
+
+	hearth_fragment_counts(&counts);
+	return counts.enters;
+}
+
 __attribute__((destructor)) static void explain(void)
 {
 	struct hearth_fragment_counts counts;
@@ -362,5 +371,6 @@ __attribute__((destructor)) static void explain(void)
 		(unsigned long long)counts.refused, (unsigned long long)counts.unmatched,
 		(unsigned long long)counts.rehomed);
 	fprintf(stderr, "hearth: a move takes %u ns of CPU time\n", hearth_move_ns());
+	hearth_trial_explain();
 	hearth_homes_explain();
 }

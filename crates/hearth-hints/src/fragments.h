@@ -76,6 +76,9 @@ int hearth_homes_begin(void);
 void hearth_balance(void);
 uint64_t hearth_rehomed(void);
 
+/* Enters of all threads until now. */
+uint64_t hearth_enters(void);
+
 /* Says on standard error which fragments are where, those of most load first. */
 void hearth_homes_explain(void);
 

@@ -12,7 +12,13 @@ int hearth_trial_moves(void);
 void hearth_trial_took(uint64_t cost_ns, uint64_t enters);
 void hearth_trial_moved(uint64_t cost_ns);
 
-/* A period is over; not to be called by two threads at once. */
-void hearth_trial_period(void);
+/*
+ * A period is over, until when there were so many enters in all; not to be called by two threads at
+ * once.
+ */
+void hearth_trial_period(uint64_t all_enters, uint64_t now_ns);
+
+/* Says on standard error what was found. */
+void hearth_trial_explain(void);
 
 #endif
