@@ -6,6 +6,7 @@
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
+# make bench-fragments  programs whose threads say which data they work on, with and without
 #             demo and all benches with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
@@ -13,7 +14,7 @@ CARGO ?= cargo
 OUT := target/demo
 SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel bench-parallel book build static deb packages lab-packages
+.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments book build static deb packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -76,6 +77,7 @@ lint: packages
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
 		crates/hearth-follow/preload/*.[ch] crates/hearth-follow/benches/programs/*.c \
 		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
+		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
 		crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
@@ -101,6 +103,10 @@ bench-kernel: packages static
 bench-parallel: packages static
 	@tools/install-packages python3=python3 $(PARALLEL)
 	@tools/bench-parallel $(STATIC) $(BENCH)/parallel $(if $(SMALL),--small)
+
+bench-fragments: packages
+	@tools/install-packages python3=python3
+	@tools/bench-fragments $(BENCH)/fragments $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.
 book:

@@ -1,10 +1,13 @@
 //! Compiles the one implementation, which is in C.
 
+const SOURCES: [&str; 9] =
+    ["hints", "limits", "fragments", "homes", "pays", "samples", "trial", "cpus", "place"];
+
 fn main() {
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-changed=include");
     cc::Build::new()
-        .files(["src/hints.c", "src/limits.c"])
+        .files(SOURCES.map(|source| format!("src/{source}.c")))
         .std("c11")
         .flag("-Wall")
         .flag("-Wextra")

@@ -9,9 +9,14 @@
 //! # assert!(threads >= 1);
 //! ```
 //!
+//! And where a thread's data is: [`fragments`].
+//!
 //! The same for C is in `include/hearth.h`. [`page`] is what a program and the leader share.
 
+pub mod fragments;
 pub mod page;
+
+pub use fragments::{enter, fragment, fragment_at, fragment_named};
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;

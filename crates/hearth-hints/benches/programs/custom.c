@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Threads that share data and never wait, as in the paper on data affinity (section 5.2): each
+ *works on one of the fragments, and says so around each iteration, which follows STEPS lines of it.
+ *By hand: each thread is bound to its fragment's CPU.
+ *
+ *	custom WAY THREADS FRAGMENTS KIB ITERATIONS STEPS
+ */
+#include "../../include/hearth.h"
+#include "program.h"
+
+struct thread {
+	pthread_t thread;
+	uint64_t fragment; /* from 1 on */
+	struct line *data;
+	int cpu; /* below 0: any */
+	uint32_t at;
+};
+
+static enum ways way;
+static long iterations, steps;
+static pthread_barrier_t begin;
+
+static void *work(void *given)
+{
+	struct thread *own = given;
+	long iteration;
+
+	if (own->cpu >= 0)
+		bind_to(own->cpu);
+	pthread_barrier_wait(&begin);
+	for (iteration = 0; iteration < iterations; iteration++) {
+		if (way == HINTS)
+			hearth_enter(own->fragment);
+		own->at = use_data(own->data, own->at, steps);
+		if (way == HINTS)
+			hearth_leave();
+	}
+	return NULL;
+}
+
+int main(int count, char **words)
+{
+	static int cpus[CPU_SETSIZE];
+	long threads, fragments, bytes, at;
+	int cpu_count = own_cpus(cpus);
+	double start, cpu_start;
+	struct thread *all;
+	struct line **data;
+	uint64_t sum = 0;
+
+	if (count != 7) {
+		fprintf(stderr, "custom WAY THREADS FRAGMENTS KIB ITERATIONS STEPS\n");
+		return 2;
+	}
+	way = way_of(words[1]);
+	threads = number(words[2], 1);
+	fragments = number(words[3], 1);
+	bytes = number(words[4], 1) * 1024;
+	iterations = number(words[5], 1);
+	steps = number(words[6], 1);
+	data = calloc((size_t)fragments, sizeof(*data));
+	for (at = 0; at < fragments; at++)
+		data[at] = make_data(bytes, (uint64_t)at + 1);
+	pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
+	all = calloc((size_t)threads, sizeof(*all));
+	for (at = 0; at < threads; at++) {
+		long fragment = at % fragments;
+
+		all[at].fragment = (uint64_t)fragment + 1;
+		all[at].data = data[fragment];
+		all[at].at = (uint32_t)at;
+		all[at].cpu = way == HAND ? cpus[fragment % cpu_count] : -1;
+		pthread_create(&all[at].thread, NULL, work, &all[at]);
+	}
+	pthread_barrier_wait(&begin);
+	start = now();
+	cpu_start = cpu_time();
+	for (at = 0; at < threads; at++) {
+		pthread_join(all[at].thread, NULL);
+		sum += all[at].at;
+	}
+	printf("%llu %.6f %.6f\n", (unsigned long long)sum, now() - start, cpu_time() - cpu_start);
+	return 0;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * How long threads are within fragments: in CPU time, which tells what an enter costs, and in time,
+ * which tells how many threads there are.
+ *
+ * A sample reads the CPU time twice, by system calls that take a microsecond together: so there is
+ * one in 200 us of a thread's time within fragments, and one in 512 enters at least. How many are
+ * between two is random, so that no regular program has the same fragment measured each time.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "samples.h"
+#include "pays.h"
+#include <time.h>
+
+#define EACH_NS 200000
+#define MOST_ENTERS 512
+
+static uint64_t time_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+uint64_t hearth_cpu_time_ns(void)
+{
+	return time_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_away)
+{
+	if (samples->depth)
+		return;
+	samples->depth = depth;
+	samples->is_away = is_away;
+	samples->entered_ns = time_ns(CLOCK_MONOTONIC);
+	samples->begin_cpu_ns = hearth_cpu_time_ns();
+}
+
+void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
+{
+	uint64_t used = hearth_cpu_time_ns() - samples->begin_cpu_ns;
+	uint64_t now = time_ns(CLOCK_MONOTONIC), enters = samples->weight ? samples->weight : 1;
+	uint64_t within = (now - samples->entered_ns) * enters;
+
+	/* No thread has been within for longer than since it was measured last. */
+	if (within > now - samples->left_ns)
+		within = now - samples->left_ns;
+	samples->left_ns = now;
+	samples->depth = 0;
+	samples->weight = EACH_NS / (used + 1) + 1;
+	if (samples->weight > MOST_ENTERS)
+		samples->weight = MOST_ENTERS;
+	samples->random = samples->random * 1664525 + 1013904223;
+	samples->until = (uint32_t)((samples->random >> 16) % (2 * samples->weight - 1));
+	if (!home)
+		return;
+	hearth_took(home, !samples->is_away, used, enters);
+	atomic_fetch_add_explicit(&home->load_ns, within, memory_order_relaxed);
+}

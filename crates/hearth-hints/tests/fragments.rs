@@ -1,0 +1,416 @@
+//! Where threads are taken, seen from outside: each test runs a C program of its own under the
+//! sanitizers, for what is believed of homes is the process's.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+const LIMIT: u64 = 16384;
+const DEPTH: usize = 16;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Builds a program of `tests/programs` with this sanitizer.
+fn build(name: &str, sanitizer: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let out = tempfile::tempdir().unwrap().keep().join(name);
+    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "trial", "limits"];
+    let built = Command::new("cc")
+        .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
+        .arg(format!("-fsanitize={sanitizer}"))
+        .arg("-I")
+        .arg(root.join("include"))
+        .args(sources.map(|source| root.join(format!("src/{source}.c"))))
+        .arg(root.join(format!("tests/programs/{name}.c")))
+        .arg("-o")
+        .arg(&out)
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "the C compiler builds {name}");
+    out
+}
+
+/// The program that does what its standard input says; built once.
+fn obedient() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("obey", "address,undefined"))
+}
+
+struct Run {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Run {
+    fn begin() -> Self {
+        Self::begin_with("HEARTH_FRAGMENTS", "")
+    }
+
+    fn begin_with(variable: &str, value: &str) -> Self {
+        let mut child = Command::new(obedient())
+            .env_remove("HEARTH_TOPOLOGY")
+            .env(variable, value)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, orders, answers }
+    }
+
+    /// A process that believes itself on a machine with these CPUs.
+    fn on(cpus: &str) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "{cpus}").unwrap();
+        let path = file.into_temp_path();
+        let mut run = Self::begin_with("HEARTH_TOPOLOGY", path.to_str().unwrap());
+        run.ask("home 1");
+        run
+    }
+
+    fn order(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+    }
+
+    fn ask(&mut self, order: &str) -> i64 {
+        self.order(order);
+        let mut line = String::new();
+        self.answers.read_line(&mut line).unwrap();
+        line.trim().parse().unwrap_or_else(|_| panic!("{order:?}: {line:?}"))
+    }
+
+    fn count(&mut self, name: &str) -> i64 {
+        self.ask(&format!("count {name}"))
+    }
+
+    /// Repeats this until it is true.
+    fn until(&mut self, what: &str, mut is: impl FnMut(&mut Self) -> bool) {
+        let begin = Instant::now();
+        while !is(self) {
+            assert!(begin.elapsed() < PATIENCE, "{what}");
+        }
+    }
+
+    /// What it has said on standard error.
+    fn end(mut self) -> String {
+        drop(self.orders);
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "the sanitizers found nothing: {said}");
+        said
+    }
+}
+
+/// Whether threads can be moved here; if not, the reason is printed.
+fn can_move() -> bool {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
+        eprintln!("skipped: a thread can be moved only where there are two CPUs");
+    }
+    cpus >= 2
+}
+
+#[test]
+fn a_thread_comes_to_the_fragments_home_before_enter_returns() {
+    if !can_move() {
+        return;
+    }
+    let mut run = Run::begin();
+    run.order("enter 1");
+    run.order("leave");
+    let home = run.ask("home 1");
+    let other = run.ask(&format!("other {home}"));
+    // The kernel may move the thread at any time, so one success tells.
+    run.until("it never came to its home", |run| {
+        run.order(&format!("goto {other}"));
+        run.order("enter 1");
+        let came = run.ask("cpu") == home;
+        run.order("leave");
+        came
+    });
+    assert!(run.count("moved") >= 1);
+    run.end();
+}
+
+#[test]
+fn a_mask_is_what_it_was_within_a_fragment_and_after() {
+    if !can_move() {
+        return;
+    }
+    let mut run = Run::begin();
+    let mask = run.ask("mask");
+    for fragment in 1..20 {
+        run.order(&format!("goto {}", run_other(fragment)));
+        run.order(&format!("enter {fragment}"));
+        assert_eq!(run.ask("mask"), mask, "a thread that begins here inherits no other");
+        run.order("leave");
+        assert_eq!(run.ask("mask"), mask);
+    }
+    run.end();
+}
+
+/// One of the process's first two CPUs, in turns.
+fn run_other(turn: u64) -> String {
+    format!("{}", -1 - i64::try_from(turn % 2).unwrap())
+}
+
+#[test]
+fn a_thread_that_the_program_has_bound_stays_where_it_is() {
+    if !can_move() {
+        return;
+    }
+    let mut run = Run::begin();
+    run.order("enter 1");
+    run.order("leave");
+    let home = run.ask("home 1");
+    let other = run.ask(&format!("other {home}"));
+    run.order(&format!("bind {other}"));
+    let mask = run.ask("mask");
+    run.order("enter 1");
+    assert_eq!((run.ask("cpu"), run.ask("mask")), (other, mask));
+    run.order("leave");
+    assert_eq!((run.count("refused"), run.count("moved"), run.ask("home 1")), (1, 0, home));
+    run.end();
+}
+
+#[test]
+fn what_is_too_deep_or_no_fragment_is_counted_and_left_like_others() {
+    let mut run = Run::on("0-3");
+    for fragment in 1..=20 {
+        run.order(&format!("enter {fragment}"));
+    }
+    assert_eq!(run.ask("fragment"), 16);
+    (0..5).for_each(|_| run.order("leave"));
+    assert_eq!(run.ask("fragment"), 15);
+    run.order("enter 0");
+    assert_eq!(run.ask("fragment"), 15);
+    (0..16).for_each(|_| run.order("leave"));
+    assert_eq!(run.ask("fragment"), 0);
+    assert_eq!((run.count("refused"), run.count("unmatched")), (5, 0));
+    (0..3).for_each(|_| run.order("leave"));
+    assert_eq!((run.count("unmatched"), run.count("enters")), (3, 21));
+    run.end();
+}
+
+#[test]
+fn what_is_here_is_what_has_its_home_here_or_none() {
+    let mut run = Run::on("0-3");
+    run.order("many 1 2");
+    assert_ne!(run.ask("home 1"), run.ask("home 2"));
+    run.order("enter 1");
+    assert_eq!([1, 2, 3, 0].map(|fragment| run.ask(&format!("here {fragment}"))), [1, 0, 1, 1]);
+    run.end();
+}
+
+#[test]
+fn a_child_of_fork_is_in_no_fragment_unless_the_program_says_so() {
+    let mut run = Run::on("0-3");
+    run.order("enter 7");
+    assert_eq!((run.ask("fork fragment"), run.ask("fork home 7")), (0, run.ask("home 7")));
+    assert_eq!(run.ask("fork count enters"), 0);
+    run.order("inherit 1");
+    assert_eq!(run.ask("fork fragment"), 7);
+    run.order("inherit 0");
+    assert_eq!(run.ask("fork fragment"), 0);
+    assert_eq!(run.ask("fragment"), 7, "it is the parent's still");
+    run.end();
+}
+
+#[test]
+fn too_many_fragments_are_refused_until_others_were_not_entered_for_a_while() {
+    let mut run = Run::on("0-3");
+    run.order(&format!("many 1 {}", LIMIT + 100));
+    assert_eq!(run.count("refused"), 100);
+    run.until("no room was made", |run| {
+        let refused = run.count("refused");
+        run.order("many 100000 200");
+        run.count("refused") == refused
+    });
+    assert!(run.ask("home 100001") >= 0);
+    run.end();
+}
+
+#[test]
+fn threads_that_end_leave_their_counts_and_nothing_else() {
+    let mut run = Run::on("0-3");
+    assert_eq!(run.ask("threads 8 1000"), 0);
+    assert_eq!((run.count("enters"), run.count("unmatched")), (8000, 0));
+    run.end();
+}
+
+#[test]
+fn a_fragment_moves_when_one_cpu_has_all_the_load() {
+    let mut run = Run::on("0-3");
+    run.order("many 1 8");
+    let first = run.ask("home 1");
+    let twin = (2..=8).find(|fragment| run.ask(&format!("home {fragment}")) == first).unwrap();
+    run.until("two loaded fragments stay on one CPU", |run| {
+        run.order("work 1 2000");
+        run.order(&format!("work {twin} 2000"));
+        run.ask("home 1") != run.ask(&format!("home {twin}"))
+    });
+    assert!(run.count("rehomed") >= 1);
+    run.end();
+}
+
+#[test]
+fn a_lone_loaded_fragment_stays() {
+    let mut run = Run::on("0-3");
+    run.order("many 1 4");
+    let home = run.ask("home 1");
+    (0..200).for_each(|_| run.order("work 1 3000"));
+    assert_eq!((run.ask("home 1"), run.count("rehomed")), (home, 0));
+    run.end();
+}
+
+#[test]
+fn names_and_addresses_make_numbers_of_their_own() {
+    let ours = hearth_hints::fragment_named("shard 1");
+    assert_eq!(ours, hearth_hints::fragment_named("shard 1\0 and more"));
+    assert_ne!(ours, hearth_hints::fragment_named("shard 2"));
+    let data = [0_u8; 2];
+    let addresses = [&data[0], &data[1]].map(hearth_hints::fragment_at);
+    assert_ne!(addresses[0], addresses[1]);
+    assert!(ours >> 63 == 1 && addresses.iter().all(|number| number >> 62 == 1));
+}
+
+#[test]
+fn switched_off_nothing_is_done() {
+    let mut run = Run::begin_with("HEARTH_FRAGMENTS", "off");
+    run.order("enter 1");
+    assert_eq!((run.ask("fragment"), run.ask("home 1")), (0, -1));
+    run.order("leave");
+    run.order("leave");
+    assert_eq!((run.count("enters"), run.count("unmatched")), (0, 0));
+    assert_eq!(run.end(), "");
+}
+
+#[test]
+fn explained_is_where_fragments_are() {
+    let mut run = Run::begin_with("HEARTH_FRAGMENTS", "explain");
+    run.order("work 77 100");
+    let said = run.end();
+    assert!(said.contains("hearth: 1 enters") && said.contains("fragment 0x4d"), "{said}");
+}
+
+#[test]
+fn a_topology_that_cannot_be_read_is_named_and_switches_off() {
+    for (text, says) in [
+        ("0-3\n\n4,x\n", "line 3: \"x\""),
+        ("3-1", "no list of"),
+        ("0-9999999999999999999999", "no list of"),
+        ("1024", "CPUs below 1024"),
+        ("-1", "no list of"),
+        ("# none\n", "has no CPU"),
+        ("", "has no CPU"),
+    ] {
+        let mut run = Run::on(text);
+        run.order("enter 1");
+        assert_eq!((run.ask("home 1"), run.ask("fragment")), (-1, 0), "{text:?}");
+        let said = run.end();
+        assert!(said.contains(says) && said.contains("data affinity is off"), "{text:?}: {said}");
+    }
+    let run = Run::begin_with("HEARTH_TOPOLOGY", "/nowhere");
+    let mut run = run;
+    assert_eq!(run.ask("home 1"), -1);
+    assert!(run.end().contains("/nowhere cannot be read"));
+}
+
+#[test]
+fn many_threads_at_once_find_homes_within_the_machine() {
+    let topology = tempfile::NamedTempFile::new().unwrap();
+    fs::write(topology.path(), "0-15,32-47").unwrap();
+    let done =
+        Command::new(build("stress", "thread")).env("HEARTH_TOPOLOGY", topology.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    // The sanitizer needs addresses where some kernels put other things.
+    if said.contains("FATAL: ThreadSanitizer: unexpected memory mapping") {
+        eprintln!("skipped: this kernel leaves the thread sanitizer no room");
+        return;
+    }
+    assert!(done.status.success(), "{said}");
+}
+
+#[test]
+fn a_process_keeps_to_the_better_of_moves_and_none() {
+    let done = Command::new(build("trial", "address,undefined")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Enter(u64),
+    Leave,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        3 => (0_u64..12).prop_map(Step::Enter),
+        1 => any::<u64>().prop_map(Step::Enter),
+        3 => Just(Step::Leave),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Fragments are a stack, whatever is entered and left; and homes are CPUs of the machine.
+    #[test]
+    fn a_thread_is_in_what_it_entered_last_and_has_not_left(
+        cpus in prop::collection::btree_set(0_usize..1024, 1..20),
+        steps in steps(),
+    ) {
+        let list = cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let mut run = Run::on(&list);
+        let (mut stack, mut entered, mut unmatched) = (vec![0], 0, 0);
+        for step in &steps {
+            match step {
+                Step::Enter(fragment) => {
+                    run.order(&format!("enter {fragment}"));
+                    entered += 1;
+                    let within = *stack.last().unwrap();
+                    stack.push(if stack.len() <= DEPTH && *fragment != 0 { *fragment } else { within });
+                }
+                Step::Leave if stack.len() > 1 => {
+                    run.order("leave");
+                    stack.pop();
+                }
+                Step::Leave => {
+                    run.order("leave");
+                    unmatched += 1;
+                }
+            }
+            let within = *stack.last().unwrap();
+            prop_assert_eq!(run.ask("fragment") as u64, within);
+            if within != 0 {
+                let home = usize::try_from(run.ask(&format!("home {within}"))).unwrap();
+                prop_assert!(cpus.contains(&home), "CPU {} is none of {}", home, list);
+            }
+        }
+        prop_assert_eq!((run.count("enters"), run.count("unmatched")), (entered, unmatched));
+        let sorts = ["at_home", "moved", "stayed", "refused"].map(|name| run.count(name));
+        prop_assert_eq!(sorts.iter().sum::<i64>(), entered);
+        run.end();
+    }
+
+    /// New fragments go where least is: no CPU has two more than another.
+    #[test]
+    fn new_fragments_are_spread_over_all_cpus(cpus in 1_usize..64, fragments in 1_u64..200) {
+        let mut run = Run::on(&format!("0-{}", cpus - 1));
+        run.order(&format!("many 1 {fragments}"));
+        let mut on = vec![0; cpus];
+        for fragment in 1..=fragments {
+            on[usize::try_from(run.ask(&format!("home {fragment}"))).unwrap()] += 1;
+        }
+        prop_assert!(on.iter().max().unwrap() - on.iter().min().unwrap() <= 1, "{:?}", on);
+        run.end();
+    }
+}
