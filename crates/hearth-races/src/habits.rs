@@ -12,15 +12,21 @@ pub(crate) struct Habits {
     change_masks: u32,
     sleep: u32,
     yield_: u32,
+    /// None if 0.
+    declare: u32,
 }
+
+/// Numbers that tasks declare.
+const FRAGMENTS: u32 = 6;
 
 impl Habits {
     /// From busy spinners to a crowd of sleepers.
-    pub(crate) fn any(machine: &Machine, unequal: bool) -> Self {
+    pub(crate) fn any(machine: &Machine, unequal: bool, fragments: bool) -> Self {
         let rare = |most| 1 << machine.random(most);
+        let declare = if fragments { 16 * rare(8) } else { 0 };
         let (change_masks, sleep, yield_) = (8 * rare(8), 16 * rare(12), 32 * rare(8));
         if !unequal {
-            return Self { change_classes: 0, change_masks, sleep, yield_ };
+            return Self { change_classes: 0, change_masks, sleep, yield_, declare };
         }
         // Rarely enough for a task to wait in peace.
         Self {
@@ -28,6 +34,7 @@ impl Habits {
             change_masks: change_masks * rare(14),
             sleep: sleep * rare(8),
             yield_: yield_ * rare(8),
+            declare,
         }
     }
 }
@@ -70,6 +77,17 @@ fn act(machine: &Machine, cpu: usize, habits: Habits) {
     } else if machine.random(habits.sleep) == 0 {
         machine.sleep(cpu, u64::from(machine.random(8_000_000)));
     } else if machine.random(habits.yield_) == 0 {
+        machine.yield_current(cpu);
+    } else if habits.declare > 0 && machine.random(habits.declare) == 0 {
+        declare(machine, cpu);
+    }
+}
+
+/// The task on a CPU declares something, or nothing more, and may ask to be moved.
+fn declare(machine: &Machine, cpu: usize) {
+    let Current::Task(pid) = machine.current(cpu) else { return };
+    machine.task(pid).sched.declared.set(machine.random(FRAGMENTS).into());
+    if machine.random(2) == 0 {
         machine.yield_current(cpu);
     }
 }

@@ -142,7 +142,7 @@ impl Run {
         plans: Option<Plans>,
     ) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
-        let habits = Habits::any(&machine, setting.unequal);
+        let habits = Habits::any(&machine, setting.unequal, setting.fragments);
         let longest_wait_ns = setting.longest_wait_ns;
         let cpu = |cpu| {
             let (machine, is_resting, is_over) =

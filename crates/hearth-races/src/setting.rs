@@ -30,6 +30,8 @@ pub struct Setting {
     pub immediate: bool,
     /// Whether plans are published, with parts, homes and rows of time.
     pub plans: bool,
+    /// Whether tasks declare data that they work on, now this and now that.
+    pub fragments: bool,
     /// How long a task may wait.
     pub longest_wait_ns: u64,
     /// Whether the scheduler has a defect, for tests of the tests: no task leaves a queue.
@@ -49,6 +51,7 @@ impl Setting {
             hotplug: false,
             immediate: false,
             plans: false,
+            fragments: false,
             longest_wait_ns: STARVED_NS,
             stalls: false,
         }

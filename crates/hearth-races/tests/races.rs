@@ -137,6 +137,20 @@ fn what_cannot_be_run_is_refused() {
     }
 }
 
+/// Fragments come, move, are split and go, with plans or without, and whatever the weights.
+#[test]
+fn no_task_starves_that_declares_what_it_works_on() {
+    for seed in 0..32 {
+        let equal = Setting { fragments: true, hotplug: seed % 4 == 0, ..setting(seed) };
+        let unequal = Setting { fragments: true, ..Setting::unequal(16, 4000 * MS, seed) };
+        let setting = if seed % 3 == 0 { unequal } else { equal };
+        let setting = if seed % 5 == 0 { setting.with_plans() } else { setting };
+        let machine = if seed % 2 == 0 { "dash-16" } else { "sgi-4d340" };
+        let outcome = run_one(machine, "fair", setting);
+        outcome.unwrap_or_else(|violation| panic!("{machine}, {setting:?}: {violation}"));
+    }
+}
+
 #[test]
 fn plans_may_come_and_go_in_the_middle_of_anything() {
     for (policy, machine, seeds) in

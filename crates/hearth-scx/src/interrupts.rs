@@ -1,6 +1,7 @@
 //! What happens in interrupts: the tick, and kicks.
 
-use crate::{Current, Host, Kernel};
+use crate::{Current, Host, Kernel, Task};
+use std::rc::Rc;
 
 impl<H: Host> Kernel<H> {
     /// `scheduler_tick`.
@@ -35,9 +36,10 @@ impl<H: Host> Kernel<H> {
     }
 
     /// A CPU with nothing to do although a task waits that it could run, and the task. `stays`: tasks run
-    /// only on the CPU where they last ran.
+    /// only on the CPU where they last ran. Tasks that declare what they work on may wait for their data.
     pub fn idle_beside_work(&self, stays: bool) -> Option<(usize, crate::Pid)> {
-        self.tasks().iter().filter(|task| task.is_in_dispatch_queue()).find_map(|task| {
+        let is_for_any = |task: &&Rc<Task>| task.is_in_dispatch_queue() && task.sched.declared.get() == 0;
+        self.tasks().iter().filter(is_for_any).find_map(|task| {
             let cpus = if stays { 1 << task.cpu() } else { self.cpus_of(task) };
             let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle && cpus >> cpu & 1 == 1;
             (0..self.cpus()).find(is_idle).map(|cpu| (cpu, task.pid()))

@@ -21,6 +21,8 @@ enum Step {
     Yield,
     Critical(u64),
     Semaphore,
+    Enter(u64),
+    Leave,
     Fork(u64),
 }
 
@@ -32,6 +34,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Yield),
         1 => (1..100_000u64).prop_map(Step::Critical),
         1 => Just(Step::Semaphore),
+        2 => (1..5u64).prop_map(Step::Enter),
+        1 => Just(Step::Leave),
         1 => (1..1_000_000u64).prop_map(Step::Fork),
     ]
 }
@@ -79,6 +83,8 @@ fn run_steps(cpu: &mut Cpu<'_>, steps: &[Step], shared: &Shared) {
                 shared.semaphore.wait(cpu);
                 shared.semaphore.post(cpu);
             }
+            Step::Enter(fragment) => cpu.enter(fragment),
+            Step::Leave => cpu.leave(),
             Step::Fork(cycles) => {
                 cpu.fork("child", move |cpu| cpu.compute(cycles));
             }

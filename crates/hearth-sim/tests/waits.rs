@@ -29,6 +29,8 @@ enum Step {
     Compute(u64),
     Sleep(u64),
     Yield,
+    /// Declares what it works on; 0 for nothing more.
+    Enter(u64),
     Weigh(usize, u32),
     Mask(usize, u64),
     /// A task goes to the real-time class, and soon back; another may be asked to go meanwhile.
@@ -48,6 +50,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (1..60u64).prop_map(Step::Compute),
         3 => (1..60u64).prop_map(Step::Sleep),
         1 => Just(Step::Yield),
+        3 => (0..4u64).prop_map(Step::Enter),
         2 => (any::<usize>(), weight()).prop_map(|(task, weight)| Step::Weigh(task, weight)),
         2 => (any::<usize>(), 1..16u64).prop_map(|(task, cpus)| Step::Mask(task, cpus)),
         1 => (1..LONGEST_BURST_MS).prop_map(Step::Burst),
@@ -105,6 +108,8 @@ fn take_step(cpu: &mut Cpu<'_>, step: &Step, tasks: usize) {
         Step::Compute(ms) => compute_ms(cpu, ms),
         Step::Sleep(ms) => cpu.sleep_ns(ms * MS),
         Step::Yield => cpu.yield_now(),
+        Step::Enter(0) => cpu.leave(),
+        Step::Enter(fragment) => cpu.enter(fragment),
         Step::Weigh(task, weight) => cpu.set_weight(task % tasks, weight),
         Step::Mask(task, cpus) => {
             cpu.set_mask(task % tasks, cpus);

@@ -89,8 +89,10 @@ impl Kernel {
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
         let is_idle = |cpu: &usize| self.scx.online() >> cpu & 1 == 1 && !self.is_active(*cpu);
         (0..self.cpus.len()).filter(is_idle).find_map(|cpu| {
+            // One that declares what it works on may wait for its data.
+            let is_free = |task: &&Task| task.scx.sched.declared.get() == 0;
             let waits = |task: &&Task| task.scx.waits_since_ps().is_some() && task.scx.may_run_on(cpu);
-            let waiting = self.tasks.iter().filter(waits).count();
+            let waiting = self.tasks.iter().filter(is_free).filter(waits).count();
             (waiting > coming).then(|| {
                 format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
             })
