@@ -34,10 +34,8 @@ pub(crate) fn value(measure: &Measure, runs: &[&Run]) -> Option<f64> {
         Measure::LastBusyUnit { order } => last_busy_unit(order),
         Measure::OptimalCases { order } => optimal_cases(order),
         Measure::BatchingSteps => Some(steps_a_task(MANY) / steps_a_task(FEW)),
-        Measure::L2MissesDivided { application, .. } => {
-            let misses = |run: &Run| l2_misses(run, application.as_deref());
-            Some(misses(runs[1])? / misses(runs[0])?)
-        }
+        Measure::L2MissesDivided { application, .. } => divided(l2_misses, application.as_deref(), runs),
+        Measure::L3MissesDivided { application, .. } => divided(l3_misses, application.as_deref(), runs),
         Measure::TimeChangeBeyond { .. } => {
             Some(time_change(runs[0], runs[1]) - time_change(runs[2], runs[3]))
         }
@@ -87,9 +85,23 @@ fn steps_a_task(count: usize) -> f64 {
     batches::batch(&tasks).steps as f64 / count as f64
 }
 
-/// Misses of a program's second level, or of all programs'.
-fn l2_misses(run: &Run, application: Option<&str>) -> Option<f64> {
-    let of = |tally: &Tally| tally.counters.llc_hits + tally.counters.misses();
+type Misses = fn(&Run, Option<&str>) -> Option<f64>;
+
+fn divided(misses: Misses, application: Option<&str>, runs: &[&Run]) -> Option<f64> {
+    Some(misses(runs[1], application)? / misses(runs[0], application)?)
+}
+
+/// Misses of the second level, of a program or of all. The third is the last.
+pub(crate) fn l2_misses(run: &Run, application: Option<&str>) -> Option<f64> {
+    sum(run, application, |tally| tally.counters.llc_hits + tally.counters.misses())
+}
+
+/// Misses of the third level.
+pub(crate) fn l3_misses(run: &Run, application: Option<&str>) -> Option<f64> {
+    sum(run, application, |tally| tally.counters.misses())
+}
+
+fn sum(run: &Run, application: Option<&str>, of: fn(&Tally) -> u64) -> Option<f64> {
     let misses: u64 = match application {
         Some(name) => copies(&run.result.applications, name).map(|(_, result)| of(&result.tally)).sum(),
         None => of(&run.result.total),

@@ -30,6 +30,9 @@ pub struct Experiment {
     /// How they are run.
     #[serde(rename = "setting", default)]
     pub settings: Vec<Setting>,
+    /// The paper's tables, to be printed beside ours.
+    #[serde(rename = "table", default)]
+    pub tables: Vec<Table>,
     /// What is claimed.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
@@ -61,6 +64,44 @@ pub struct Claim {
     /// not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
+}
+
+/// A table of the paper: figures of workloads under the baseline and under a policy.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// What it shows, with its unit.
+    pub title: String,
+    /// What is measured.
+    pub of: Quantity,
+    /// The policy beside the baseline.
+    pub policy: String,
+    /// Its rows; those of workloads that no claim needs are left out.
+    pub rows: Vec<TableRow>,
+}
+
+/// What a table shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// Mean execution time, in seconds.
+    Time,
+    /// Misses of second levels, divided by 3000.
+    L2Misses,
+    /// Misses of third levels, divided by 3000.
+    L3Misses,
+}
+
+/// A row of a table.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableRow {
+    /// The workload.
+    pub workload: String,
+    /// Whose misses; of all its programs, if left out.
+    pub application: Option<String>,
+    /// The paper's figures: under its baseline, and new.
+    pub paper: [f64; 2],
 }
 
 /// One figure: what is measured, the paper's value, and the band in which ours must be.
@@ -160,6 +201,8 @@ pub enum Measure {
     BatchingSteps,
     /// By what the baseline's misses of second levels are divided: of an application, or of all.
     L2MissesDivided { workload: String, application: Option<String>, policy: String },
+    /// The same of third levels.
+    L3MissesDivided { workload: String, application: Option<String>, policy: String },
     /// Change of the mean execution time, less another workload's, in points.
     TimeChangeBeyond { workload: String, than: String, policy: String },
     /// Execution time that the policy saves over the baseline, in seconds.
@@ -310,7 +353,8 @@ impl Measure {
             | Measure::TimeChangeBeyond { policy, .. }
             | Measure::TimeSaved { policy, .. }
             | Measure::TimeSavedBeyond { policy, .. }
-            | Measure::L2MissesDivided { policy, .. } => vec![policy],
+            | Measure::L2MissesDivided { policy, .. }
+            | Measure::L3MissesDivided { policy, .. } => vec![policy],
             Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
             _ => Vec::new(),
         }
@@ -335,7 +379,8 @@ impl Measure {
             | Measure::TimeChangeBeyond { policy, .. }
             | Measure::TimeSaved { policy, .. }
             | Measure::TimeSavedBeyond { policy, .. }
-            | Measure::L2MissesDivided { policy, .. } => vec![policy],
+            | Measure::L2MissesDivided { policy, .. }
+            | Measure::L3MissesDivided { policy, .. } => vec![policy],
             Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
             Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => vec![order],
             _ => Vec::new(),

@@ -147,6 +147,7 @@ impl Measure {
             | Measure::OptimalCases { .. }
             | Measure::BatchingSteps
             | Measure::L2MissesDivided { .. }
+            | Measure::L3MissesDivided { .. }
             | Measure::TimeChangeBeyond { .. }
             | Measure::TimeSaved { .. }
             | Measure::TimeSavedBeyond { .. } => data::value(self, recorded)?,
@@ -229,11 +230,11 @@ impl Measure {
             Measure::LastBusyUnit { order } => format!("last busy unit, {order}"),
             Measure::OptimalCases { order } => format!("% of cases that are optimal, {order}"),
             Measure::BatchingSteps => "steps a task, a million tasks over a thousand".to_owned(),
-            Measure::L2MissesDivided { workload, application: None, policy } => {
-                format!("{workload}, L2 misses divided by, {policy}")
+            Measure::L2MissesDivided { workload, application, policy } => {
+                format!("{}, L2 misses divided by, {policy}", application.as_ref().unwrap_or(workload))
             }
-            Measure::L2MissesDivided { application: Some(application), policy, .. } => {
-                format!("{application}, L2 misses divided by, {policy}")
+            Measure::L3MissesDivided { workload, application, policy } => {
+                format!("{}, L3 misses divided by, {policy}", application.as_ref().unwrap_or(workload))
             }
             Measure::TimeChangeBeyond { workload, than, policy } => {
                 format!("{workload}, time, {policy}, less that of {than}")

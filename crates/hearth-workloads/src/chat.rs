@@ -270,3 +270,23 @@ impl Room {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn every_message_comes_to_every_other_user_in_order(
+            rooms in 1..4usize, users in 2..6usize, messages in 1..150usize
+        ) {
+            let given = format!("rooms={rooms},users={users},messages={messages}");
+            let numbers = Numbers::read("chat", PARAMETERS, &given).unwrap();
+            trial::run_by_data(|memory| build(memory, 1.0, 1, &numbers));
+        }
+    }
+}

@@ -172,6 +172,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn threads_beside_each_other_compute_what_a_serial_program_does() {
+        let numbers = Numbers::read("custom", PARAMETERS, "threads=9,fragments=2,size=40").unwrap();
+        crate::trial::run_by_data(|memory| build(memory, 0.0005, 1, &numbers));
+    }
+
+    #[test]
     fn fragments_are_dealt_evenly_and_by_seed() {
         let dealt_of = |seed| dealt(32, 4, seed);
         for fragment in 0..4 {

@@ -127,3 +127,23 @@ impl Group {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(12))]
+
+        #[test]
+        fn every_message_comes_to_its_receiver_in_order(
+            groups in 1..4usize, pairs in 1..5usize, messages in 1..60usize
+        ) {
+            let given = format!("groups={groups},pairs={pairs},messages={messages}");
+            let numbers = Numbers::read("hack", PARAMETERS, &given).unwrap();
+            trial::run_by_data(|memory| build(memory, 1.0, 1, &numbers));
+        }
+    }
+}

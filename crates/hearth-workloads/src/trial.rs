@@ -9,8 +9,17 @@ use hearth_sim::{Options, Simulation};
 
 /// Runs a program to its end; it must come to the right result.
 pub fn run(build: impl FnOnce(&Memory) -> Built) {
-    let machine = Machine::load("dash-16").unwrap();
-    let policy = Policy::load("standard").unwrap();
+    run_on("dash-16", "standard", build);
+}
+
+/// The same on the data-affinity paper's machine, without its scheduler and with it.
+pub fn run_by_data(build: impl Fn(&Memory) -> Built) {
+    ["vanilla", "data-affinity"].into_iter().for_each(|policy| run_on("xeon-smp2", policy, &build));
+}
+
+fn run_on(machine: &str, policy: &str, build: impl FnOnce(&Memory) -> Built) {
+    let machine = Machine::load(machine).unwrap();
+    let policy = Policy::load(policy).unwrap();
     let mut simulation = Simulation::new(&machine, &policy, &Options::default()).unwrap();
     let built = build(&simulation.memory());
     built.applications.into_iter().for_each(|application| simulation.add(application));

@@ -1,7 +1,7 @@
 //! Findings as Markdown, for documents.
 
 use super::findings::{Findings, kind, text};
-use super::{pages, parallel, sharing};
+use super::{pages, parallel, sharing, tables};
 use crate::ClaimResult;
 use std::fmt::Write;
 
@@ -22,6 +22,7 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
     out.push_str(&pages::markdown(findings));
     out.push_str(&parallel::markdown(findings));
     out.push_str(&sharing::markdown(findings));
+    out.push_str(&tables::markdown(findings));
     out
 }
 

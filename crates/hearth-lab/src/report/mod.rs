@@ -17,6 +17,7 @@ mod parallel;
 mod places;
 mod sharing;
 mod slices;
+mod tables;
 mod timeline;
 
 use hearth_page::Page;
@@ -75,6 +76,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
                 (claims::section(findings))
                 (pages::section(findings))
                 (parallel::section(findings))
+                (tables::section(findings))
                 @for comparison in findings.comparisons() {
                     (workload(&comparison, findings.experiment.followed.as_deref()))
                 }
