@@ -9,6 +9,7 @@
  *   openmp.c  which parallel regions of OpenMP follow
  *   gnu.c     GNU's OpenMP, at the begin of a parallel region
  *   llvm.c    LLVM's OpenMP, in the same way
+ *   affinity.c  the affinity clause of OpenMP's tasks, which LLVM's drops
  *   tbb.c     oneTBB, by a limit on its workers
  *   blas.c    OpenBLAS and BLIS, at the begin of the calls that use several threads
  *

@@ -149,3 +149,22 @@ fn the_page_says_which_runtime_follows() {
         assert_eq!((page.runtimes().collect::<Vec<_>>(), page.want, page.state), (vec![runtime], 8, 0));
     }
 }
+
+#[test]
+fn a_task_runs_within_the_fragment_of_its_affinity_clause() {
+    let Some((_folder, program)) = compile("affinity.c", &["clang-19", "-fopenmp"], &[]) else { return };
+    let run = |fragments| {
+        let mut command = eight(&program);
+        let teller = Teller::new(8);
+        command.env("HEARTH_DIR", teller.folder.path()).env("LD_PRELOAD", common::LIBRARY);
+        let output = command.env("HEARTH_FRAGMENTS", fragments).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let sum = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(sum.trim(), (100 * 1000 + 100).to_string());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = run("explain");
+    assert!(said.contains("hearth: 200 enters"), "{said}");
+    assert_eq!(said.matches("hearth: fragment 0x4").count(), 4, "a fragment for each shard: {said}");
+    assert_eq!(run("off"), "");
+}

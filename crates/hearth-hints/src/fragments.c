@@ -31,19 +31,24 @@ enum ways {
 	WAY_SCHEDULER,
 };
 
+/* What a thread at home uses comes first: one cache line, for it may be cold after each switch. */
 struct thread {
 	struct hearth_fragment_word word;
 	enum ways way;
-	uint32_t depth; /* enters that are not left */
+	uint32_t depth;	       /* enters that are not left */
+	uint32_t until_sample; /* enters */
 	int pretended_cpu;
-	struct hearth_samples samples;
+	_Atomic uint64_t at_home;
 	struct hearth_missed missed;
 	uint64_t outer[DEPTH];
-	_Atomic uint64_t at_home, moved, stayed, refused, unmatched;
+	_Atomic uint64_t moved, stayed, refused, unmatched;
+	struct hearth_samples samples;
 	struct thread *next, **link;
 };
 
-static __thread struct thread self __attribute__((tls_model("initial-exec")));
+static_assert(offsetof(struct thread, outer) < 64, "the first of them, too");
+
+static __thread struct thread self __attribute__((aligned(64), tls_model("initial-exec")));
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static enum ways process_way = WAY_OFF;
@@ -202,12 +207,12 @@ static int go_home(struct thread *own, struct hearth_home *home, int cpu)
 	int came;
 
 	if (verdict == HEARTH_TRY_STAY)
-		own->samples.until = 0;
+		own->until_sample = 0;
 	if (verdict == HEARTH_STAY || verdict == HEARTH_TRY_STAY) {
 		count(&own->stayed);
 		return 0;
 	}
-	if (verdict == HEARTH_TRY_MOVE || own->samples.until == 0)
+	if (verdict == HEARTH_TRY_MOVE || own->until_sample == 0)
 		before = hearth_cpu_time_ns();
 	came = move(own, home, cpu);
 	if (came)
@@ -215,7 +220,7 @@ static int go_home(struct thread *own, struct hearth_home *home, int cpu)
 	if (came && before)
 		hearth_move_took(hearth_cpu_time_ns() - before);
 	if (verdict == HEARTH_TRY_MOVE)
-		own->samples.until = 0;
+		own->until_sample = 0;
 	count(came ? &own->moved : &own->refused);
 	return came;
 }
@@ -244,11 +249,12 @@ void hearth_enter(uint64_t fragment)
 	hearth_home_enter(home);
 	if (home->place == cpu + 1 && hearth_cpu_is_ours(cpu)) {
 		count(&own->at_home);
-		own->missed.gain_ns = 0;
+		if (own->missed.gain_ns)
+			own->missed.gain_ns = 0;
 	} else {
 		is_away = !go_home(own, home, cpu);
 	}
-	if (own->samples.until-- == 0) {
+	if (own->until_sample-- == 0) {
 		hearth_balance();
 		hearth_sample_begin(&own->samples, own->depth, is_away);
 	}
@@ -272,7 +278,7 @@ void hearth_leave(void)
 		return;
 	fragment = own->word.fragment;
 	if (own->samples.depth == depth + 1)
-		hearth_sample_end(&own->samples, hearth_home_known(fragment));
+		own->until_sample = hearth_sample_end(&own->samples, hearth_home_known(fragment));
 	outer = own->outer[depth];
 	atomic_store_explicit(&own->word.fragment, outer, memory_order_relaxed);
 	if (!outer || outer == fragment)

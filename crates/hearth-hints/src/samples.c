@@ -4,7 +4,7 @@
  * which tells how many threads there are.
  *
  * A sample reads the CPU time twice, by system calls that take a microsecond together: so there is
- * one in 200 us of a thread's time within fragments, and one in 512 enters at least. How many are
+ * one in 1 ms of a thread's time within fragments, and one in 1024 enters at least. How many are
  * between two is random, so that no regular program has the same fragment measured each time.
  */
 #ifndef _GNU_SOURCE
@@ -14,8 +14,8 @@
 #include "pays.h"
 #include <time.h>
 
-#define EACH_NS 200000
-#define MOST_ENTERS 512
+#define EACH_NS 1000000
+#define MOST_ENTERS 1024
 
 static uint64_t time_ns(clockid_t clock)
 {
@@ -40,7 +40,7 @@ void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_
 	samples->begin_cpu_ns = hearth_cpu_time_ns();
 }
 
-void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
+uint32_t hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
 {
 	uint64_t used = hearth_cpu_time_ns() - samples->begin_cpu_ns;
 	uint64_t now = time_ns(CLOCK_MONOTONIC), enters = samples->weight ? samples->weight : 1;
@@ -55,9 +55,9 @@ void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
 	if (samples->weight > MOST_ENTERS)
 		samples->weight = MOST_ENTERS;
 	samples->random = samples->random * 1664525 + 1013904223;
-	samples->until = (uint32_t)((samples->random >> 16) % (2 * samples->weight - 1));
-	if (!home)
-		return;
-	hearth_took(home, !samples->is_away, used, enters);
-	atomic_fetch_add_explicit(&home->load_ns, within, memory_order_relaxed);
+	if (home) {
+		hearth_took(home, !samples->is_away, used, enters);
+		atomic_fetch_add_explicit(&home->load_ns, within, memory_order_relaxed);
+	}
+	return (samples->random >> 16) % (2 * (uint32_t)samples->weight - 1);
 }

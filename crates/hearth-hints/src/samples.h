@@ -7,7 +7,6 @@
 
 /* A thread's; at first all 0. */
 struct hearth_samples {
-	uint32_t until; /* enters until the next one */
 	uint32_t depth; /* of the enter that is measured; 0: none is */
 	uint32_t random;
 	int is_away; /* from the home of the fragment that is measured */
@@ -20,7 +19,7 @@ uint64_t hearth_cpu_time_ns(void);
 
 void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_away);
 
-/* Adds what was measured to the fragment, unless it is no more known. */
-void hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home);
+/* Adds what was measured to the fragment, unless it is no more known. Enters until the next one. */
+uint32_t hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home);
 
 #endif
