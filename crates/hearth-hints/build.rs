@@ -1,7 +1,7 @@
 //! Compiles the one implementation, which is in C.
 
-const SOURCES: [&str; 9] =
-    ["hints", "limits", "fragments", "homes", "pays", "samples", "trial", "cpus", "place"];
+const SOURCES: [&str; 10] =
+    ["hints", "limits", "fragments", "homes", "pays", "samples", "trial", "register", "cpus", "place"];
 
 fn main() {
     println!("cargo::rerun-if-changed=src");

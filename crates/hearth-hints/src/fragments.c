@@ -43,6 +43,7 @@ struct thread {
 	uint64_t outer[DEPTH];
 	_Atomic uint64_t moved, stayed, refused, unmatched;
 	struct hearth_samples samples;
+	uint64_t scheduler; /* the one that was told where the word is */
 	struct thread *next, **link;
 };
 
@@ -59,12 +60,6 @@ static _Atomic uint32_t word_flags;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of these two */
 static struct thread *threads;
 static struct hearth_fragment_counts ended;
-
-__attribute__((weak)) int hearth_register_thread(const struct hearth_fragment_word *word)
-{
-	(void)word;
-	return 0;
-}
 
 static void add(struct hearth_fragment_counts *sum, const struct thread *thread)
 {
@@ -124,8 +119,11 @@ static void in_child(void)
 		self.word.fragment = 0;
 		self.depth = 0;
 	}
-	if (self.way == WAY_SCHEDULER)
-		self.way = hearth_register_thread(&self.word) ? WAY_SCHEDULER : WAY_LIBRARY;
+	if (self.way == WAY_SCHEDULER) {
+		self.way = WAY_LIBRARY;
+		self.scheduler = 0;
+		self.until_sample = 0;
+	}
 }
 
 static void begin_process(void)
@@ -141,7 +139,19 @@ static void begin_process(void)
 	    pthread_key_create(&end_of_thread, thread_ends))
 		return;
 	pthread_atfork(before_fork, after_fork, in_child);
+	hearth_look_for_scheduler();
 	process_way = hearth_cpus_are_real() ? WAY_LIBRARY : WAY_PRETEND;
+}
+
+/* Another daemon than the one that knows the thread has begun, or that one has ended. */
+static void meet_scheduler(struct thread *own)
+{
+	uint64_t scheduler = hearth_scheduler();
+
+	if (own->way == WAY_PRETEND || own->scheduler == scheduler)
+		return;
+	own->scheduler = scheduler;
+	own->way = hearth_register_thread(&own->word) ? WAY_SCHEDULER : WAY_LIBRARY;
 }
 
 /* The thread's first word. How it gets to fragments' homes from now on. */
@@ -156,8 +166,7 @@ static enum ways begin_thread(struct thread *own)
 	own->way = process_way;
 	if (own->way == WAY_OFF)
 		return WAY_OFF;
-	if (own->way == WAY_LIBRARY && hearth_register_thread(&own->word))
-		own->way = WAY_SCHEDULER;
+	meet_scheduler(own);
 	pthread_mutex_lock(&lock);
 	own->next = threads;
 	own->link = &threads;
@@ -256,6 +265,7 @@ void hearth_enter(uint64_t fragment)
 	}
 	if (own->until_sample-- == 0) {
 		hearth_balance();
+		meet_scheduler(own);
 		hearth_sample_begin(&own->samples, own->depth, is_away);
 	}
 }

@@ -37,9 +37,13 @@ static_assert(sizeof(struct hearth_fragment_word) == 16, "a word has 16 bytes");
 static_assert(offsetof(struct hearth_fragment_word, fragment) == 8, "fragment");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "it is read while the thread runs");
 
+/* Looks whether there is a daemon with a scheduler, and which: a number, 0 for none. */
+void hearth_look_for_scheduler(void);
+uint64_t hearth_scheduler(void);
+
 /*
  * Tells the scheduler where the calling thread's word is. 1: it moves the thread upon
- * sched_yield(); 0: there is none, and this library moves it. The one here knows none.
+ * sched_yield(); 0: there is none, or it will not, and this library moves it.
  */
 int hearth_register_thread(const struct hearth_fragment_word *word);
 

@@ -257,6 +257,7 @@ void hearth_balance(void)
 	/* The first time there is no period yet to judge by. */
 	if (due) {
 		atomic_fetch_add(&period, 1);
+		hearth_look_for_scheduler();
 		hearth_trial_period(hearth_enters(), (uint64_t)now);
 		new_load = sum_up(end, loads) + 1;
 		make_even(end, loads);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Tells the Hearth daemon where a thread's word is, over the socket /run/hearth/words, or another
+ * that HEARTH_WORDS names:
+ *
+ *	to the daemon     version u32 | thread id u32 | address of the fragment's number u64
+ *	from the daemon   0, or an error's number, as i32
+ *
+ * Another socket in the place of the one that was known is another daemon, to be told anew.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "fragments.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define PATIENCE_US 50000
+
+static const char *socket_path(void)
+{
+	const char *given = secure_getenv("HEARTH_WORDS");
+
+	return given && *given ? given : "/run/hearth/words";
+}
+
+static _Atomic uint64_t scheduler;
+
+void hearth_look_for_scheduler(void)
+{
+	int kept = errno;
+	struct stat found;
+	uint64_t number = 0;
+
+	/* The time too, for a number of an inode may be used again. */
+	if (!stat(socket_path(), &found) && S_ISSOCK(found.st_mode))
+		number = ((uint64_t)found.st_ino * 31 + (uint64_t)found.st_ctim.tv_sec) * 31 +
+			 (uint64_t)found.st_ctim.tv_nsec + 1;
+	atomic_store_explicit(&scheduler, number, memory_order_relaxed);
+	errno = kept;
+}
+
+uint64_t hearth_scheduler(void)
+{
+	return atomic_load_explicit(&scheduler, memory_order_relaxed);
+}
+
+static int connect_to_daemon(void)
+{
+	const struct timeval patience = {.tv_usec = PATIENCE_US};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const char *path = socket_path();
+	int made;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -1;
+	memcpy(address.sun_path, path, strlen(path));
+	made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (made < 0)
+		return -1;
+	setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (connect(made, (struct sockaddr *)&address, sizeof(address))) {
+		close(made);
+		return -1;
+	}
+	return made;
+}
+
+int hearth_register_thread(const struct hearth_fragment_word *word)
+{
+	struct {
+		uint32_t version, thread;
+		uint64_t address;
+	} said = {HEARTH_FRAGMENT_WORD_VERSION, (uint32_t)syscall(SYS_gettid),
+		  (uint64_t)(uintptr_t)&word->fragment};
+	int kept = errno, answer = -1, daemon;
+
+	daemon = hearth_scheduler() ? connect_to_daemon() : -1;
+	if (daemon >= 0) {
+		if (send(daemon, &said, sizeof(said), MSG_NOSIGNAL) != sizeof(said) ||
+		    recv(daemon, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
+			answer = -1;
+		close(daemon);
+	}
+	errno = kept;
+	return answer == 0;
+}
