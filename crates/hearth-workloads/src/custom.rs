@@ -66,13 +66,13 @@ struct Draws(Pcg32);
 
 impl Draws {
     fn new(seed: u64, thread: usize) -> Self {
-        Self(Pcg32::seed_from_u64(seed ^ (thread as u64 + 1) << 32))
+        Self(Pcg32::seed_from_u64(seed ^ ((thread as u64 + 1) << 32)))
     }
 
     /// An element below `size`, and what to add to it.
     fn update(&mut self, size: usize) -> (usize, u32) {
         let drawn = self.0.next_u32();
-        ((u64::from(drawn) * size as u64 >> 32) as usize, drawn | 1)
+        (((u64::from(drawn) * size as u64) >> 32) as usize, drawn | 1)
     }
 }
 

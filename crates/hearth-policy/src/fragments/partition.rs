@@ -24,11 +24,14 @@ pub fn greatest_load(loads: impl IntoIterator<Item = (usize, u64)>, cpus: usize)
     sums.into_iter().max().unwrap_or_default()
 }
 
+/// Loads summed up by CPU. A step of [`optimal`] has each that can be reached, with the one before and the CPU
+/// that was chosen.
+type Sums = Vec<u64>;
+
 /// A CPU for each load, so that the greatest load of a CPU is the least possible. Time and memory grow with the
 /// total load to the power of `cpus` - 1: for few CPUs.
 pub fn optimal(loads: &[u64], cpus: usize) -> Vec<usize> {
-    // Each sum of loads by CPU that can be reached, with the sums before it and the CPU that it chose.
-    let mut steps: Vec<BTreeMap<Vec<u64>, (Vec<u64>, usize)>> = Vec::new();
+    let mut steps: Vec<BTreeMap<Sums, (Sums, usize)>> = Vec::new();
     let mut reached = vec![vec![0; cpus]];
     for &load in loads {
         let mut next = BTreeMap::new();
