@@ -16,6 +16,8 @@ hearth start --pages none; echo start=$?
 settle
 section together
 tasks declare 2000 1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7,8,8,8
+section library
+tasks declare 2000 1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7,8,8,8 library
 section change
 tasks declare 1500 1,1,1,3,3,3,5,5,5,7,7,7,9,9,9,11,11,11,13,13,13,15,15,15 change
 section alone
@@ -54,12 +56,14 @@ fn cpus_by_fragment(output: &Output, section: &str, key: &str) -> BTreeMap<u64, 
 fn tasks_that_declare_one_fragment_run_on_one_cpu() {
     let Some(output) = output() else { return };
     assert_eq!(numbers_in(output, "together", "registered"), [0; 24]);
-    let cpus = cpus_by_fragment(output, "together", "last");
-    // One may be on its way.
-    let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
-    assert!(apart <= 1, "{}", text(output, "together"));
-    let used: BTreeSet<i64> = cpus.into_values().flatten().collect();
-    assert!(used.len() >= 7, "on {used:?}: {}", text(output, "together"));
+    for section in ["together", "library"] {
+        let cpus = cpus_by_fragment(output, section, "last");
+        // Some may be on their way to another CPU, for the sake of balance.
+        let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
+        assert!(apart <= 2, "{}", text(output, section));
+        let used: BTreeSet<i64> = cpus.into_values().flatten().collect();
+        assert!(used.len() >= 6, "on {used:?}: {}", text(output, section));
+    }
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn a_change_of_fragment_moves_the_task_before_it_goes_on() {
     let Some(output) = output() else { return };
     let cpus = cpus_by_fragment(output, "change", "at_once");
     let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
-    assert!(apart <= 2, "{}", text(output, "change"));
+    assert!(apart <= 3, "of 8: {}", text(output, "change"));
 }
 
 #[test]

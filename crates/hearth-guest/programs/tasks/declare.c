@@ -2,17 +2,18 @@
 /*
  * Tasks that declare the data that they work on, by the daemon's own protocol.
  *
- *   tasks declare MS FRAGMENT,FRAGMENT... [own|null|wild|change]
+ *   tasks declare MS FRAGMENT,FRAGMENT... [own|null|wild|change|library]
  *
  * A task for each fragment number computes for MS ms from a common start, with its word registered:
  * its own, one at address 0xdead000, or one in the middle of nowhere. With `change` each declares
- * the next number halfway, and says where it is at once.
+ * the next number halfway, and says where it is at once. With `library` they do it as programs do.
  *
  *   task=I fragment=F registered=E first=C last=C moves=N cpu_ns=T at_once=C
  *
  * E is the daemon's answer; the CPUs are those of the second half, and N how often they changed.
  */
 #include "tasks.h"
+#include "../../../hearth-hints/include/hearth.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -62,10 +63,14 @@ static void work(struct declarer *self, uint64_t length_ns, const char *how)
 		address = 0xdead000;
 	if (!strcmp(how, "wild"))
 		address = 0xffff888000000000;
-	self->registered = register_word(address);
 	self->first = self->last = self->at_once = -1;
-	atomic_store(&word, self->fragment);
-	sched_yield();
+	if (!strcmp(how, "library")) {
+		hearth_enter(self->fragment);
+	} else {
+		self->registered = register_word(address);
+		atomic_store(&word, self->fragment);
+		sched_yield();
+	}
 	atomic_fetch_add(&state->ready, 1);
 	while (!(start = atomic_load(&state->start_ns)))
 		sleep_ns(NS_PER_MS);
