@@ -107,7 +107,7 @@ proptest! {
     fn every_policy_that_passes_its_check_survives_being_written_and_read(
         unix in any::<bool>(),
         quantum_us in 100_u64..1_000_000,
-        credits in prop::array::uniform5(1_u64..1_000_000_000),
+        credits in prop::array::uniform5(1_u64..800_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
         attached in any::<bool>(),
     ) {
