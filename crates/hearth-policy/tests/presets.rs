@@ -76,5 +76,7 @@ fn a_complex_credit_is_gone_after_its_length_over_the_fade() {
 #[test]
 fn the_credits_of_fair_are_bounded_by_its_quantum_and_a_little() {
     let fair = Policy::load("fair").expect("preset");
-    assert!(fair.credit.sum_ns() <= 2 * fair.quantum_ns);
+    let fragment_ns = fair.credit.fragment_ns;
+    assert!(fair.credit.sum_ns() - fragment_ns <= 2 * fair.quantum_ns);
+    assert!(fragment_ns <= 2 * fair.quantum_ns);
 }
