@@ -47,7 +47,7 @@ fn workers(fragments: &[u64], ms: u64) -> Application {
 fn by_fragment(result: &RunResult, fragments: &[u64], from_ns: u64) -> BTreeMap<u64, Vec<Stretch>> {
     let mut all: BTreeMap<u64, Vec<Stretch>> = BTreeMap::new();
     for stretch in result.timeline.iter().filter(|stretch| stretch.start_ns >= from_ns) {
-        all.entry(fragments[stretch.task]).or_default().push(stretch.clone());
+        all.entry(fragments[stretch.task]).or_default().push(*stretch);
     }
     all
 }
