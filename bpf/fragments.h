@@ -11,7 +11,8 @@
  *             ordered by fragment in place of usage: so they run in succession until each has had
  *             its part of the epoch, and nobody waits for more than an epoch longer
  *   whole     a CPU that is idle, or has less to do, takes a fragment of which no task runs, with
- * all its tasks. A fragment of which one runs is split only when that has been so for long
+ *             all its tasks. A fragment of which one runs is split only when CPUs have been idle
+ *             beside it for long
  *
  * A task that declares what is nowhere, or everything in turn, moves itself about and nobody else:
  * usage is charged as ever.
