@@ -139,8 +139,10 @@ struct cpu_ctx {
 	bool is_claimed;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
-	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
+	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU; tasks looked at for
+	 * that: in memory, for the verifier would follow each value. */
 	s32 moves_from;
+	u32 looks;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 } __attribute__((aligned(CACHE_LINE)));

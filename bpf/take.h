@@ -158,10 +158,11 @@ enum moved {
  * takes a task. */
 verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idle)
 {
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 moved = NO_FRAGMENT;
 	struct task_struct *p;
-	u32 looks = 0;
 
+	cc->looks = 0;
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
 		struct fragment *f;
@@ -169,7 +170,7 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 		if (!tc || !(tc->counted & COUNTED_FRAGMENT) || !is_of_fragment(tc) ||
 		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		if (++looks > MOST_OF_FRAGMENT)
+		if (++cc->looks > MOST_OF_FRAGMENT)
 			break;
 		if (moved >= 0 && tc->fragment != moved)
 			continue;
