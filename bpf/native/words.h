@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * In the simulated kernel a task's word is a field of the task (scx.h): there is nothing to register.
+ * In the simulated kernel a task's word is a field of the task (scx.h): there is nothing to
+ * register.
  */
