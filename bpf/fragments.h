@@ -59,6 +59,8 @@ static struct fragment fragments[HEARTH_MAX_FRAGMENTS];
 static u32 fragment_is_made;
 /* Declarations that found no place. */
 u64 fragments_refused;
+/* A task has declared one since the scheduler began. */
+static bool fragments_are_used;
 
 static __always_inline struct fragment *fragment_at(s32 index)
 {
@@ -199,6 +201,7 @@ verified_alone s32 fragment_make(struct task_struct *p __arg_trusted, u64 key, s
 		index = NO_FRAGMENT;
 		goto out;
 	}
+	fragments_are_used = true;
 	f->key = key;
 	f->uneven_from = f->uneven_until = 0;
 	__sync_fetch_and_add(&cpu_ctx(cpu)->declared, 1);

@@ -152,22 +152,12 @@ static __always_inline s64 running_rank(struct hearth_task *tc)
 	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
 }
 
-/* Whether the plan wants a task, which runs here, to run elsewhere, or it declares data that is
- * there. */
-static __always_inline bool is_wanted_elsewhere(struct task_struct *p, struct hearth_task *tc,
-						s32 cpu)
+/* A task that runs here has to go elsewhere: by the plan, or for the data that it declares. */
+verified_alone int leaves(struct task_struct *p __arg_trusted, struct hearth_task *tc __arg_nonnull,
+			  s32 cpu)
 {
 	fragment_follow(p, tc);
 	return is_misplaced(p, tc, cpu) || is_out_of_column(p, tc, cpu) || is_away(p, tc, cpu);
-}
-
-/* Of the task that just ran, if it may go on. */
-static __always_inline s64 rank_to_go_on(struct task_struct *p, struct hearth_task *tc, s32 cpu)
-{
-	if (!tc || is_wanted_elsewhere(p, tc, cpu))
-		return HEARTH_NO_RANK;
-	usage_update(p, tc);
-	return running_rank(tc);
 }
 
 void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
@@ -199,7 +189,10 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		move_fragment(cpu);
 	if (is_runnable && cc->expired) {
 		tc = task_ctx(prev);
-		kept_rank = rank_to_go_on(prev, tc, cpu);
+		if (tc && !leaves(prev, tc, cpu)) {
+			usage_update(prev, tc);
+			kept_rank = running_rank(tc);
+		}
 	}
 	if (take_best(cpu, kept_rank))
 		return;
@@ -211,7 +204,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (!tc)
 		tc = task_ctx(prev);
 	/* Without a slice it comes to hearth_enqueue, and waits elsewhere. */
-	if (!tc || is_wanted_elsewhere(prev, tc, cpu))
+	if (!tc || leaves(prev, tc, cpu))
 		return;
 	stats_of(cpu)->kept++;
 	usage_update(prev, tc);
@@ -326,7 +319,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
 	cc->running_rank = running_rank(tc);
-	if (is_misplaced(p, tc, cpu) || (fragment_follow(p, tc) && is_away(p, tc, cpu)))
+	if (leaves(p, tc, cpu))
 		task_set_slice(p, 0);
 	if (!p->scx.slice)
 		cc->expired = true;

@@ -282,7 +282,6 @@ verified_alone int cpu_of_part(struct task_struct *p __arg_trusted, u32 part, s3
 static __always_inline s32 place_of(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 	struct hearth_shape *shape = shape_at(shape_index(tc->planned));
-
 	s32 home = fragment_cpu(p, tc);
 
 	if (home >= 0)
@@ -305,7 +304,8 @@ static __always_inline bool is_misplaced(struct task_struct *p, struct hearth_ta
 }
 
 /* As what a task is counted that waits for `cpu`; neither as shared nor as stray if it is bound. */
-static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+verified_alone u32 counted_as(struct task_struct *p __arg_trusted,
+			      struct hearth_task *tc __arg_nonnull, s32 cpu)
 {
 	u32 index = shape_index(tc->planned);
 	struct hearth_shape *shape = shape_at(index);
@@ -314,7 +314,7 @@ static __always_inline u32 counted_as(struct task_struct *p, struct hearth_task 
 		return tc->row < 0 ? 0 : COUNTED_MEMBER;
 	if (tc->row >= 0)
 		return cell_in(index, cpu) | COUNTED_STRAY | COUNTED_MEMBER;
-	if (is_of_fragment(tc) && fragment_cpu(p, tc) == cpu)
+	if (fragment_cpu(p, tc) == cpu)
 		return COUNTED_FRAGMENT;
 	if (!(tc->covers >> part_of(shape, cpu) & 1))
 		return cell_in(index, cpu) | COUNTED_STRAY;

@@ -106,6 +106,7 @@ static __always_inline u64 head_look(s32 queue)
 	return tc ? order_of(tc) : 0;
 }
 
+/* Notes a queue's head anew, from the queue itself. */
 static __always_inline void head_renew(s32 queue)
 {
 	u64 usage;

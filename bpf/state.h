@@ -101,9 +101,9 @@ struct queue_ctx {
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
 	s64 strays;
-	/* Of these, members of gangs; see gangs.h. Of these, tasks of fragments; see fragments.h.
-	 */
+	/* Of these, members of gangs; see gangs.h. */
 	s64 members;
+	/* Of these, tasks that wait at the home of their fragment; see fragments.h. */
 	s64 of_fragments;
 	/* No task of the queue came earlier, in jiffies; see waits.h. */
 	u64 oldest;

@@ -196,17 +196,20 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 	return moved >= 0 ? MOVED_FRAGMENT : MOVED_NONE;
 }
 
-/* A CPU that has less to do than another: it moves a fragment that makes that even. */
+/* A CPU that has less to do than another: it moves a fragment that makes that even; any, if the
+ * other leaves them alone. */
 verified_alone int move_fragment(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 from = cc->moves_from;
+	u32 most_tasks = ~0u;
 
 	cc->moves_from = NO_CPU;
-	if (from >= 0 && is_uneven(from, cpu))
-		fragment_take(bound_queue(from), cpu, waiting_at(from) - waiting_at(cpu) - 1,
-			      false);
-	return 0;
+	if (from < 0 || !wants_to_part(from, cpu))
+		return 0;
+	if (!is_left_alone(bound_queue(from)))
+		most_tasks = waiting_at(from) - waiting_at(cpu) - 1;
+	return fragment_take(bound_queue(from), cpu, most_tasks, false);
 }
 
 /* A CPU that would idle: whether fragments wait for others. */
@@ -240,7 +243,7 @@ verified_alone int take_anything(s32 cpu)
 	if (is_attached())
 		return false;
 	return take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)) ||
-	       (policy.fragment_ns && take_fragment(cpu));
+	       (policy.fragment_ns && fragments_are_used && take_fragment(cpu));
 }
 
 /* complex: a task of the own queue, by its pid. */

@@ -13,8 +13,8 @@
  *
  * as long as a tick for each that waits is less than a round.
  *
- * A CPU that a higher class holds takes nothing. What waits there in the shared queue
- * is taken by others, each of which looks at one other CPU's queue a tick.
+ * A CPU that a higher class holds takes nothing. What waits there is taken by others, as far as
+ * it may run there, each of which looks at one other CPU's queues a tick.
  *
  * Nothing is searched as long as nobody is late. Each queue keeps a time before which
  * none of its tasks can have come: that of the first to come to it while it was empty.
@@ -37,9 +37,17 @@ static __always_inline bool may_be_late(s32 queue, u64 patience)
 	return qc->waiting > 0 && is_late(qc->oldest, patience);
 }
 
-/* Takes the task of a queue that has waited longest, if that is longer than `patience`. */
+/* Whether a queue's own CPU leaves it alone: a task waits there though it was to go first. */
+static __always_inline bool is_left_alone(s32 queue)
+{
+	return may_be_late(queue, sums.patience + sums.grace);
+}
+
+/* Takes the task of a queue that has waited longest, if that is longer than `patience`. Of a
+ * fragment's tasks one alone is taken only at its home; others move the fragment. */
 verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 {
+	bool is_own = cpu_of_queue(queue) == cpu;
 	struct queue_ctx *qc = queue_ctx(queue);
 	u64 oldest = qc->oldest, now = bpf_jiffies64();
 	u64 since = now, of_all = now;
@@ -47,10 +55,13 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	s32 pid = NO_PID;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
 		u64 at = p->scx.runnable_at;
 
 		if (is_before(at, of_all))
 			of_all = at;
+		if (!is_own && tc && tc->counted & COUNTED_FRAGMENT)
+			continue;
 		if (is_before(at, since) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			since = at;
 			pid = p->pid;
@@ -84,26 +95,34 @@ static __always_inline bool is_uneven(s32 one, s32 other)
 	return more > less + 1 && 4 * (more + 1) > 5 * (less + 1);
 }
 
-/* At a tick: whether a queue of one of the others, the next in turn, wants help: its shared one if
- * its own CPU leaves that alone, its bound one if strays wait there behind more than wait here. */
+/* Whether fragments that wait at a CPU had better move to another. */
+static __always_inline bool wants_to_part(s32 one, s32 other)
+{
+	return is_uneven(one, other) || is_left_alone(bound_queue(one));
+}
+
+/* At a tick: whether a queue of one of the others, the next in turn, wants help: if its own CPU
+ * leaves it alone; or strays or fragments wait in its bound one behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 other = cc->looked_after + 1;
+	struct queue_ctx *bound;
 
 	if (other >= (s32)topology.nr_cpus)
 		other = 0;
 	cc->looked_after = other;
 	if (other == cpu)
 		return;
-	if (may_be_late(shared_queue(other), sums.patience + sums.grace))
+	bound = queue_ctx(bound_queue(other));
+	if (is_left_alone(shared_queue(other)))
 		cc->left_alone = shared_queue(other);
-	else if (queue_ctx(bound_queue(other))->strays > queue_ctx(bound_queue(other))->members &&
-		 waiting_at(other) > waiting_at(cpu) + 1)
+	else if ((bound->strays > bound->members && waiting_at(other) > waiting_at(cpu) + 1) ||
+		 (bound->strays > 0 && is_left_alone(bound_queue(other))))
 		cc->left_alone = bound_queue(other);
 	if (cc->left_alone >= 0)
 		cc->has_late = true;
-	if (queue_ctx(bound_queue(other))->of_fragments > 0 && is_uneven(other, cpu))
+	if (bound->of_fragments > 0 && wants_to_part(other, cpu))
 		cc->moves_from = other;
 }
 

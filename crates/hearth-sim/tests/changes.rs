@@ -129,3 +129,42 @@ fn ticks_out_of_step_are_a_tick_apart_and_follow_from_the_seed() {
     assert_eq!(ends(false, 1), ends(false, 1));
     assert_ne!(ends(false, 1), ends(false, 2));
 }
+
+/// A real-time task keeps CPU 1 for so long that whoever waits there alone would starve; on each of the
+/// others one task runs.
+fn beside_a_cpu_that_is_held(waiter: impl FnOnce(&mut Cpu<'_>) + Send + 'static) {
+    const HELD_MS: u64 = 8_000;
+    let spinner = |mask| {
+        Box::new(move |cpu: &mut Cpu<'_>| {
+            cpu.set_mask(cpu.task(), mask);
+            spin(cpu, HELD_MS);
+        }) as Body
+    };
+    let real_time = |cpu: &mut Cpu<'_>| {
+        cpu.sleep_ns(100 * MS);
+        cpu.set_mask(cpu.task(), 0b0010);
+        cpu.set_class(cpu.task(), Class::RealTime);
+        spin(cpu, HELD_MS);
+        cpu.set_class(cpu.task(), Class::Normal);
+    };
+    let options = Options { longest_wait_ns: 5_000 * MS, ..Options::default() };
+    let tasks =
+        vec![spinner(0b0001), spinner(0b0100), spinner(0b1000), Box::new(waiter), Box::new(real_time)];
+    run(tasks, &options);
+}
+
+#[test]
+fn a_task_goes_elsewhere_if_a_higher_class_holds_one_of_its_cpus_for_long() {
+    beside_a_cpu_that_is_held(|cpu| {
+        cpu.set_mask(cpu.task(), 0b0110);
+        spin(cpu, 2_000);
+    });
+}
+
+#[test]
+fn a_fragment_goes_elsewhere_if_a_higher_class_holds_its_home_for_long() {
+    beside_a_cpu_that_is_held(|cpu| {
+        cpu.enter(1);
+        spin(cpu, 2_000);
+    });
+}
