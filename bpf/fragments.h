@@ -54,13 +54,13 @@ struct fragment {
 	u64 uneven_until;
 } __attribute__((aligned(CACHE_LINE)));
 
-static struct fragment fragments[HEARTH_MAX_FRAGMENTS];
+struct fragment fragments[HEARTH_MAX_FRAGMENTS];
 /* One CPU at a time makes a fragment; who comes meanwhile goes without, and looks again. */
 static u32 fragment_is_made;
 /* Declarations that found no place. */
 u64 fragments_refused;
 /* A task has declared one since the scheduler began. */
-static bool fragments_are_used;
+bool fragments_are_used;
 
 static __always_inline struct fragment *fragment_at(s32 index)
 {

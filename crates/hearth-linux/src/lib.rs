@@ -10,6 +10,7 @@ pub mod daemon;
 mod decisions;
 pub mod ending;
 mod error;
+mod fragments;
 mod log;
 mod memory;
 pub mod only;
@@ -23,6 +24,7 @@ mod words;
 
 pub use decisions::{Decision, Source};
 pub use error::Error;
+pub use fragments::{Declared, FragmentsStatus};
 pub use hearth_seam::CpuStats;
 pub use planning::PlannerStatus;
 pub use programs::ProgramStatus;

@@ -1,6 +1,7 @@
 //! The scheduler in the kernel: loaded, watched, let go.
 
 use crate::decisions::{Decision, Decisions};
+use crate::fragments::FragmentsStatus;
 use crate::tasks::{self, Task};
 use crate::{Error, log, shape, words};
 use bpf::HearthSkelBuilder;
@@ -9,7 +10,7 @@ use bytemuck::bytes_of;
 use hearth_host::kernel;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
-use hearth_seam::{self as seam, CpuStats};
+use hearth_seam::{self as seam, CpuStats, Fragment, MAX_FRAGMENTS};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject};
 use std::mem::{MaybeUninit, offset_of};
@@ -184,7 +185,23 @@ impl Scheduler {
 
     /// What the scheduler remembers of a thread; `None` if it is gone, or not Hearth's.
     pub fn task(&self, tid: i32) -> Option<Task> {
-        tasks::look_up(&self.skeleton.maps.task_ctxs, tid)
+        tasks::look_up(&self.skeleton.maps.task_ctxs, tid, |place| {
+            self.shared().filter(|_| place < MAX_FRAGMENTS).map(|shared| fragment(shared, place))
+        })
+    }
+
+    /// What tasks declare; `None` if none has since the scheduler was loaded.
+    pub fn fragments(&self) -> Option<FragmentsStatus> {
+        let shared = self.shared()?;
+        // SAFETY: as in `stats`. The table is large: it is not touched before it is used.
+        let (are_used, refused) = unsafe {
+            (
+                ptr::read_volatile((&raw const shared.fragments_are_used).cast::<u8>()) != 0,
+                ptr::read_volatile(&raw const shared.fragments_refused),
+            )
+        };
+        let all = (0..MAX_FRAGMENTS).map(|place| fragment(shared, place));
+        are_used.then(|| FragmentsStatus::of(all, refused))
     }
 
     /// Why the kernel let go of the scheduler; `None` while it runs.
@@ -200,6 +217,13 @@ impl Scheduler {
             dump: text(&shared.exit_dump),
         })
     }
+}
+
+/// The fragment at one of the `MAX_FRAGMENTS` places.
+fn fragment(shared: &bpf::types::bss, place: usize) -> Fragment {
+    // SAFETY: the same struct, as the build has compared; inside the mapping, for the index is checked; read
+    // whole and once, while the kernel writes it.
+    unsafe { ptr::read_volatile((&raw const shared.fragments[place]).cast::<Fragment>()) }
 }
 
 /// Writes what the scheduler reads as constants, before it is loaded.

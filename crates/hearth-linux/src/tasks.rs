@@ -1,5 +1,6 @@
 //! What the scheduler remembers of each task (`struct hearth_task` in `bpf/interface.h`).
 
+use crate::fragments::Declared;
 use hearth_seam as seam;
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -30,6 +31,9 @@ pub struct Task {
     pub queue: Option<i32>,
     /// What the plan says of it.
     pub plan: Planned,
+    /// What it declares to work on.
+    #[serde(default)]
+    pub declared: Option<Declared>,
 }
 
 /// What a plan says of a task, or of its group.
@@ -61,14 +65,19 @@ impl Planned {
     }
 }
 
-/// Looks a thread up; `None` if it is gone, or not Hearth's.
-pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
+/// Looks a thread up, and its fragment by its place; `None` if it is gone, or not Hearth's.
+pub(crate) fn look_up(
+    map: &dyn MapCore,
+    tid: i32,
+    fragment: impl Fn(usize) -> Option<seam::Fragment>,
+) -> Option<Task> {
     let pid = Pid::from_raw(tid)?;
     // Before 6.9 only the first thread of a process can be named.
     let descriptor = pidfd_open(pid, PIDFD_THREAD).or_else(|_| pidfd_open(pid, PidfdFlags::empty())).ok()?;
     let bytes = map.lookup(&descriptor.as_raw_fd().to_ne_bytes(), MapFlags::ANY).ok()??;
     let raw: seam::Task = bytemuck::try_pod_read_unaligned(&bytes).ok()?;
     let cpu = |cpu: i32| (cpu >= 0).then_some(cpu);
+    let fragment = usize::try_from(raw.fragment).ok().and_then(fragment);
     Some(Task {
         tid,
         usage_ns: raw.usage,
@@ -79,5 +88,6 @@ pub(crate) fn look_up(map: &dyn MapCore, tid: i32) -> Option<Task> {
         previous_cpu: cpu(raw.previous_cpu),
         queue: seam::cpu_of_queue(raw.queue),
         plan: Planned::of(&raw),
+        declared: fragment.map(|fragment| Declared::new(raw.declared, &fragment)),
     })
 }

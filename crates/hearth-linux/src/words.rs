@@ -11,6 +11,7 @@
 //! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
 
 use crate::Error;
+use bytemuck::{Pod, Zeroable};
 use hearth_seam::Registration;
 use libbpf_rs::libbpf_sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -27,11 +28,20 @@ use std::time::Duration;
 /// The socket's name in the daemon's folder.
 pub const NAME: &str = "words";
 
-/// What a client says first.
+/// Of what a client says.
 const VERSION: u32 = 1;
 
 /// How long a client may take to say what it wants: who connects has that ready.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// What a client says.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Asked {
+    version: u32,
+    tid: u32,
+    word_at: u64,
+}
 
 /// The programs of the loaded scheduler that know words.
 pub(crate) struct Programs {
@@ -91,16 +101,9 @@ fn answer(mut client: UnixStream, registrar: &mut Registrar) -> std::io::Result<
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let process = socket_peercred(&client)?.pid.as_raw_nonzero().get();
-    let mut said = [0; 16];
+    let mut said = [0; size_of::<Asked>()];
     client.read_exact(&mut said)?;
-    let [version, tid, low, high] =
-        std::array::from_fn(|i| u32::from_ne_bytes(std::array::from_fn(|byte| said[4 * i + byte])));
-    let word_at = u64::from_ne_bytes({
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&low.to_ne_bytes());
-        bytes[4..].copy_from_slice(&high.to_ne_bytes());
-        bytes
-    });
+    let Asked { version, tid, word_at } = bytemuck::pod_read_unaligned(&said);
     let result = match thread_of(process, tid) {
         _ if version != VERSION => libc::EPROTONOSUPPORT,
         None => libc::ESRCH,

@@ -2,8 +2,8 @@
 
 use crate::declare::{CType, Constant, Field, Layout};
 use crate::{
-    CELLS, Cell, CpuStats, Kfuncs, MAX_CPUS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Sample, Shape, Task,
-    Topology, interface, kernel, queues, snapshot,
+    CELLS, Cell, CpuStats, Fragment, Kfuncs, MAX_CPUS, MAX_FRAGMENTS, Ops, PLANS, PlanBuffer, Policy, SHAPES,
+    Sample, Shape, Task, Topology, interface, kernel, queues, snapshot,
 };
 use std::fmt::Write;
 
@@ -52,6 +52,7 @@ fn layouts(build: Build) -> Vec<Layout> {
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
     layouts.extend([
         Registration::layout(),
+        Fragment::layout(),
         Shape::layout(),
         Target::layout(),
         PlanBuffer::layout(),
@@ -93,6 +94,9 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
         ("plans", <[PlanBuffer; PLANS]>::c()),
         ("published", u64::c()),
         ("cell_ctxs", <[Cell; CELLS]>::c()),
+        ("fragments", <[Fragment; MAX_FRAGMENTS]>::c()),
+        ("fragments_refused", u64::c()),
+        ("fragments_are_used", bool::c()),
         ("*task_ctxs.value", Task::c()),
     ];
     if build == Build::Native {

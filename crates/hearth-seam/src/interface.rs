@@ -16,6 +16,12 @@ constants! { all {
     NR_CELLS => CELLS: usize = SHAPES * MAX_CPUS;
     /// Fragments that tasks declare at a time, at most.
     HEARTH_MAX_FRAGMENTS => MAX_FRAGMENTS: usize = 16384;
+    /// In [`Fragment::word`]: bits up to how many of its tasks run.
+    RUNS_SHIFT => FRAGMENT_RUNS: u32 = 16;
+    /// In [`Fragment::word`]: bits up to how many tasks there are.
+    TASKS_SHIFT => FRAGMENT_TASKS: u32 = 32;
+    /// In a fragment's number: it is the same fragment in all processes.
+    SHARED_NUMBER => SHARED_FRAGMENT: u64 = 1 << 63;
     /// Targets of a plan, at most.
     HEARTH_MAX_TARGETS => MAX_TARGETS: usize = 1024;
     /// Plans that there is room for.
@@ -247,6 +253,39 @@ shared! {
         pub tid: i32,
         /// Set to 1 if there is such a task.
         pub found: u32,
+    }
+}
+
+shared! {
+    /// A fragment of the data that tasks declare.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[repr(align(64))]
+    pub struct Fragment = fragment {
+        /// Of the process, and its number there; 0 if there has been none.
+        pub key: u64,
+        /// See [`Fragment::home`], [`Fragment::runs`] and [`Fragment::tasks`].
+        pub word: u64,
+        /// When a CPU was first idle beside it, in jiffies.
+        pub uneven_from: u64,
+        /// When one was last.
+        pub uneven_until: u64,
+    }
+}
+
+impl Fragment {
+    /// The CPU where it lives.
+    pub fn home(&self) -> usize {
+        self.word as usize % MAX_CPUS
+    }
+
+    /// How many of its tasks run, or are about to.
+    pub fn runs(&self) -> u32 {
+        u32::from((self.word >> FRAGMENT_RUNS) as u16)
+    }
+
+    /// How many tasks declare it.
+    pub fn tasks(&self) -> u32 {
+        (self.word >> FRAGMENT_TASKS) as u32
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::parts::{Parts, Work};
 use crate::planning::Planning;
-use crate::{CpuStats, Decision, PlannerStatus, ProgramStatus, Scheduler, Task};
+use crate::{CpuStats, Decision, FragmentsStatus, PlannerStatus, ProgramStatus, Scheduler, Task};
 use hearth_host::service::{Metric, Number};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,9 @@ pub struct Status {
     /// Programs that are scheduled as one.
     #[serde(default)]
     pub programs: Vec<ProgramStatus>,
+    /// What tasks declare to work on, if any has.
+    #[serde(default)]
+    pub fragments: Option<FragmentsStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -65,6 +68,7 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
         only: work.only.clone(),
         planner: parts.planning.as_ref().map(Planning::status),
         programs: parts.programs.list(),
+        fragments: parts.scheduler.as_ref().and_then(Scheduler::fragments),
         up_s: parts.since.elapsed().as_secs_f64(),
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
         services: parts
@@ -146,6 +150,12 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
         },
         Metric::gauge("cpus", "CPUs that are scheduled", status.cpus.len() as u64),
     ];
+    metrics.extend(status.fragments.iter().flat_map(|fragments| {
+        [
+            Metric::gauge("fragments", "Fragments of data that tasks declare", fragments.fragments as u64),
+            Metric::counter("fragments_refused", "Declarations that found no place", fragments.refused),
+        ]
+    }));
     metrics.extend(status.planner.iter().flat_map(|planner| planner.account.metrics(&planner.name)));
     metrics
 }
@@ -190,6 +200,7 @@ mod tests {
             only: None,
             planner: None,
             programs: Vec::new(),
+            fragments: None,
             up_s: 1.5,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
             services: BTreeMap::new(),
@@ -208,6 +219,16 @@ mod tests {
         assert_eq!(values("uptime")[0].1, Number::Real(1.5));
         assert_eq!(values("cpus")[0].1, Number::Whole(2));
         assert_eq!(values("build_info")[0].0[1], ("policy", "fair".to_owned()));
+    }
+
+    #[test]
+    fn fragments_are_told_once_a_task_has_declared_one() {
+        let fragments = FragmentsStatus { fragments: 5, most: 16, tasks: 9, refused: 2 };
+        let metrics = scheduler_metrics(&Status { fragments: Some(fragments), ..status() });
+        let values = |name: &str| &metrics.iter().find(|metric| metric.name == name).unwrap().values;
+        assert_eq!(values("fragments")[0].1, Number::Whole(5));
+        assert_eq!(values("fragments_refused")[0].1, Number::Whole(2));
+        assert!(scheduler_metrics(&status()).iter().all(|metric| !metric.name.starts_with("fragments")));
     }
 
     #[test]

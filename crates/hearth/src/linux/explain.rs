@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use clap::Args;
 use hearth_host::task::threads_of;
 use hearth_linux::daemon;
-use hearth_linux::{Decision, Source, Task};
+use hearth_linux::{Decision, Declared, Source, Task};
 use serde_json::json;
 use std::time::Duration;
 
@@ -88,14 +88,24 @@ fn history(task: &Task) -> String {
     };
     let before = task.previous_cpu.map(|cpu| format!(", before that on CPU {cpu}")).unwrap_or_default();
     let plan = plan::of_task(&task.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
+    let declared = task.declared.as_ref().map(fragment).unwrap_or_default();
     let [domain, node, far] = task.moves;
     format!(
         "{} {place}{before}; began to run {} times, moved {} times ({domain} in its cache domain, {node} in its \
-         node, {far} further), went on by its credit {} times{plan}",
+         node, {far} further), went on by its credit {} times{plan}{declared}",
         task.tid,
         task.runs,
         domain + node + far,
         task.by_credit
+    )
+}
+
+/// What a task declares to work on.
+fn fragment(declared: &Declared) -> String {
+    let Declared { number, shared, home, tasks, runs } = declared;
+    let whose = if *shared { " of all processes" } else { "" };
+    format!(
+        "; works on fragment {number:#x}{whose}, which lives on CPU {home} ({tasks} tasks, {runs} of them run)"
     )
 }
 
@@ -178,6 +188,15 @@ mod tests {
              +1.500)"
         );
         assert_eq!(words(&decision(Source::Direct)), "woke up, and CPU 3 was idle, where it ran last");
+    }
+
+    #[test]
+    fn what_a_task_declares_is_told_with_its_home() {
+        let declared = Declared { number: 0x40, shared: true, home: 3, tasks: 4, runs: 1 };
+        assert_eq!(
+            fragment(&declared),
+            "; works on fragment 0x40 of all processes, which lives on CPU 3 (4 tasks, 1 of them run)"
+        );
     }
 
     #[test]

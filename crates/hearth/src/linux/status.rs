@@ -6,8 +6,8 @@ use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
 use hearth_host::kernel;
-use hearth_linux::daemon;
 use hearth_linux::ending::Ending;
+use hearth_linux::{FragmentsStatus, daemon};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -45,8 +45,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let what = status.only.as_ref().map_or("this machine".to_owned(), |only| only.display().to_string());
     let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
     let pages = pages::of(&status).as_ref().map(pages::summary).unwrap_or_default();
-    let plan =
-        status.planner.as_ref().map(plan::summary).unwrap_or_default() + &plan::programs(&status.programs);
+    let plan = status.planner.as_ref().map(plan::summary).unwrap_or_default()
+        + &plan::programs(&status.programs)
+        + &status.fragments.as_ref().map(fragments).unwrap_or_default();
     let Some(policy) = &status.policy else {
         return output::print(&format!(
             "Hearth has run for {up} (process {}); the kernel's own scheduler schedules {what}\n{plan}{pages}",
@@ -66,6 +67,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
         );
     }
     output::print(&text)
+}
+
+fn fragments(status: &FragmentsStatus) -> String {
+    let FragmentsStatus { fragments, most, tasks, refused } = status;
+    let refused = match refused {
+        0 => String::new(),
+        _ => format!("; {refused} declarations found no place (there are {most})"),
+    };
+    format!("Fragments: {fragments}, declared by {tasks} tasks{refused}\n")
 }
 
 fn ended(ending: &Ending) -> String {
