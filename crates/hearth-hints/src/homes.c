@@ -7,14 +7,13 @@
  *	note    takes the first that is empty, by exchange; or else one that was not entered lately
  *	rehome  stores another CPU
  *
- * What is read is a belief and may be old: an entry may become another fragment's between a
- *thread's look and its use. Then the thread goes to a CPU that is not its fragment's home, no
- *worse, and two threads may note one fragment twice; the second entry is never found again and
- *ages.
+ * What is read is a belief and may be old. An entry may become another fragment's between a look
+ * and its use: then the thread goes to a CPU that is not its fragment's home, and nothing worse.
+ * Two threads may note one fragment twice: the second entry is never found again, and ages.
  *
- * The load of a fragment is the number of threads within it, those that wait for the CPU among
- *them: the time that they spend there, summed up. When a CPU has 25 % more of it than another,
- *whole fragments move: each time that one which leaves the smallest difference.
+ * The load of a fragment is the number of threads within it, also of those that wait for the CPU:
+ * the time that they spend there, summed up. When a CPU has 25 % more of it than another, whole
+ * fragments move: each time that one which leaves the smallest difference.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -159,8 +158,7 @@ struct hearth_home *hearth_home_of(uint64_t fragment, int current_cpu)
 	return NULL;
 }
 
-/* The fragment whose move from one CPU to another leaves the smallest difference, if it is smaller.
- */
+/* The fragment whose move leaves the smallest difference of two CPUs, if that is smaller. */
 static struct hearth_home *best_to_move(uint32_t end, int from, uint64_t difference)
 {
 	struct hearth_home *best = NULL;
