@@ -20,6 +20,7 @@
 #endif
 #include "fragments.h"
 #include "trial.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ static _Atomic uint64_t cpu_load[HEARTH_MAX_CPUS];
 static _Atomic uint64_t new_load = 1; /* what a fragment of which nothing is known counts as */
 static _Atomic uint16_t period;
 static _Atomic uint64_t rehomed;
+static pthread_mutex_t balancing = PTHREAD_MUTEX_INITIALIZER;
 
 int hearth_homes_begin(void)
 {
@@ -237,10 +239,19 @@ static void make_even(uint32_t end, uint64_t *loads)
 	}
 }
 
+void hearth_balance_stop(void)
+{
+	pthread_mutex_lock(&balancing);
+}
+
+void hearth_balance_go_on(void)
+{
+	pthread_mutex_unlock(&balancing);
+}
+
 void hearth_balance(void)
 {
 	static _Atomic int64_t due_ns;
-	static atomic_flag busy = ATOMIC_FLAG_INIT;
 	static uint64_t loads[HEARTH_MAX_CPUS];
 	int64_t due = atomic_load_explicit(&due_ns, memory_order_relaxed), now;
 	struct timespec clock;
@@ -249,7 +260,7 @@ void hearth_balance(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
 	now = clock.tv_sec * 1000000000LL + clock.tv_nsec;
-	if (now < due || atomic_flag_test_and_set(&busy))
+	if (now < due || pthread_mutex_trylock(&balancing))
 		return;
 	end = atomic_load(&noted_end);
 	/* The first time there is no period yet to judge by. */
@@ -263,7 +274,7 @@ void hearth_balance(void)
 			atomic_store_explicit(&cpu_load[cpu], loads[cpu], memory_order_relaxed);
 	}
 	atomic_store(&due_ns, now + PERIOD_NS);
-	atomic_flag_clear(&busy);
+	pthread_mutex_unlock(&balancing);
 }
 
 uint64_t hearth_rehomed(void)

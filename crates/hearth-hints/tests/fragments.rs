@@ -94,12 +94,13 @@ fn what_is_here_is_what_has_its_home_here_or_none() {
 fn a_child_of_fork_is_in_no_fragment_unless_the_program_says_so() {
     let mut run = Run::on("0-3");
     run.order("enter 7");
-    assert_eq!((run.ask("fork fragment"), run.ask("fork home 7")), (0, run.ask("home 7")));
-    assert_eq!(run.ask("fork count enters"), 0);
+    let home = run.ask("home 7");
+    let found = run.in_child(|run| (run.ask("fragment"), run.ask("home 7"), run.count("enters")));
+    assert_eq!(found, (0, home, 0));
     run.order("inherit 1");
-    assert_eq!(run.ask("fork fragment"), 7);
+    assert_eq!(run.in_child(|run| run.ask("fragment")), 7);
     run.order("inherit 0");
-    assert_eq!(run.ask("fork fragment"), 0);
+    assert_eq!(run.in_child(|run| run.ask("fragment")), 0);
     assert_eq!(run.ask("fragment"), 7, "it is the parent's still");
     run.end();
 }
@@ -126,9 +127,7 @@ fn threads_that_end_leave_their_counts_and_nothing_else() {
     run.end();
 }
 
-#[test]
-fn a_fragment_moves_when_one_cpu_has_all_the_load() {
-    let mut run = Run::on("0-3");
+fn two_loaded_fragments_come_apart(run: &mut Run) {
     run.order("many 1 8");
     let first = run.ask("home 1");
     let twin = (2..=8).find(|fragment| run.ask(&format!("home {fragment}")) == first).unwrap();
@@ -138,6 +137,20 @@ fn a_fragment_moves_when_one_cpu_has_all_the_load() {
         run.ask("home 1") != run.ask(&format!("home {twin}"))
     });
     assert!(run.count("rehomed") >= 1);
+}
+
+#[test]
+fn a_fragment_moves_when_one_cpu_has_all_the_load() {
+    let mut run = Run::on("0-3");
+    two_loaded_fragments_come_apart(&mut run);
+    run.end();
+}
+
+#[test]
+fn a_child_of_fork_moves_fragments_too_even_if_its_parent_was_being_measured() {
+    let mut run = Run::on("0-3");
+    run.order("enter 1");
+    run.in_child(two_loaded_fragments_come_apart);
     run.end();
 }
 

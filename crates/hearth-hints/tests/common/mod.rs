@@ -105,6 +105,14 @@ impl Run {
         self.ask(&format!("count {name}"))
     }
 
+    /// Has this be done by a child, which then exits.
+    pub fn in_child<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        self.order("fork");
+        let done = act(self);
+        self.order("exit");
+        done
+    }
+
     /// Repeats this until it is true.
     pub fn until(&mut self, what: &str, mut is: impl FnMut(&mut Self) -> bool) {
         let begin = Instant::now();
