@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The affinity clause of OpenMP's tasks, which clang passes to the runtime, and LLVM's runtime
- *drops. Here the data that it names becomes a fragment, and the task enters it before it begins:
+ * drops. Here the data that it names becomes a fragment, and the task enters it before it begins:
  *
- *	__kmpc_omp_reg_task_with_affinity	puts enter_and_run() in the place of the task's
- *routine enter_and_run()				puts it back, enters, runs the task, leaves
+ *	__kmpc_omp_reg_task_with_affinity	puts enter_and_run() in the place of the routine
+ *	enter_and_run()				puts it back, enters, runs the task, leaves
  *
  * Of several clauses the one with most data counts. The parts of an untied task after the first run
  * where they are.

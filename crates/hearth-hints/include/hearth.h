@@ -49,8 +49,8 @@ int hearth_want(int cpus);
 
 /*
  * Data affinity: a thread says which data it is about to work on, and works where that data is.
- *What the data is made of, a fragment, has a number. Threads on one fragment run on one CPU, its
- *home.
+ * What the data is made of, a fragment, has a number. Threads on one fragment run on one CPU, its
+ * home.
  *
  *	hearth_enter(shard);
  *	serve(request, shard);
@@ -91,8 +91,7 @@ int hearth_fragment_home(uint64_t fragment);
  */
 int hearth_fragment_is_here(uint64_t fragment);
 
-/* Whether a child of fork() is in the fragment of the thread that made it. At first it is in none.
- */
+/* Whether a child of fork() is in the fragment of the thread that made it; else it is in none. */
 void hearth_fragments_inherit(int whether);
 
 /* What all threads of this process did until now. */

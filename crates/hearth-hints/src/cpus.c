@@ -36,8 +36,7 @@ static void take(const unsigned long *mask)
 	atomic_store_explicit(&end, last + 1, memory_order_relaxed);
 }
 
-/* Takes a line of CPUs, "0-3,8", maybe with spaces around. Returns what is something else, or NULL.
- */
+/* Takes a line of CPUs, such as "0-3, 8". Returns from where on it is something else, or NULL. */
 static const char *take_list(char *line, unsigned long *mask)
 {
 	char *part, *rest = NULL;

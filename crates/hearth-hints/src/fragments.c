@@ -92,26 +92,30 @@ static void thread_ends(void *ended_thread)
 	thread->way = WAY_OFF;
 }
 
+/* Who balances asks for counts: so in this order. */
 static void before_fork(void)
 {
+	hearth_balance_stop();
 	pthread_mutex_lock(&lock);
 }
 
 static void after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
+	hearth_balance_go_on();
 }
 
 /* The child is a process of one thread, which believes of homes what its parent did. */
 static void in_child(void)
 {
-	pthread_mutex_init(&lock, NULL);
+	after_fork();
 	memset(&ended, 0, sizeof(ended));
 	threads = NULL;
 	if (self.way <= WAY_OFF)
 		return;
 	self.at_home = self.moved = self.stayed = self.refused = self.unmatched = 0;
 	self.samples.depth = 0;
+	self.until_sample = 0;
 	self.next = NULL;
 	self.link = &threads;
 	threads = &self;
@@ -122,8 +126,13 @@ static void in_child(void)
 	if (self.way == WAY_SCHEDULER) {
 		self.way = WAY_LIBRARY;
 		self.scheduler = 0;
-		self.until_sample = 0;
 	}
+}
+
+/* Before the process begins, for a child may begin anew what a fork has interrupted. */
+__attribute__((constructor)) static void prepare_for_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, in_child);
 }
 
 static void begin_process(void)
@@ -138,7 +147,6 @@ static void begin_process(void)
 	if (!hearth_cpus_begin() || !hearth_homes_begin() ||
 	    pthread_key_create(&end_of_thread, thread_ends))
 		return;
-	pthread_atfork(before_fork, after_fork, in_child);
 	hearth_look_for_scheduler();
 	process_way = hearth_cpus_are_real() ? WAY_LIBRARY : WAY_PRETEND;
 }

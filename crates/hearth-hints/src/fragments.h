@@ -78,6 +78,11 @@ int hearth_homes_begin(void);
 
 /* Moves fragments if CPUs are unevenly loaded, once a period at most. */
 void hearth_balance(void);
+
+/* Around a fork, so that the child's table is whole. */
+void hearth_balance_stop(void);
+void hearth_balance_go_on(void);
+
 uint64_t hearth_rehomed(void);
 
 /* Enters of all threads until now. */

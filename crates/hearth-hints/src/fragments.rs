@@ -16,7 +16,9 @@
 //! machine, such as `0-63`, for which homes are chosen as if the process ran there.
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
+use std::pin::pin;
 
 /// What all threads of this process did until now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,25 @@ impl Drop for Within {
     fn drop(&mut self) {
         hearth_leave();
     }
+}
+
+/// A future that is within the fragment whenever it is polled, by whichever thread: for the tasks of an
+/// executor, whose threads each have many. A guard that is held across an `.await` would be for what
+/// else the thread does meanwhile, too.
+///
+/// ```
+/// # let shard = 3;
+/// # async fn serve(_shard: u64) {}
+/// let task = hearth_hints::within(shard, async move { serve(shard).await });
+/// # drop(task);
+/// ```
+pub async fn within<F: Future>(fragment: u64, future: F) -> F::Output {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        let _here = enter(fragment);
+        future.as_mut().poll(context)
+    })
+    .await
 }
 
 /// The fragment that this thread is in; 0 if it is in none.

@@ -7,20 +7,20 @@
  *	note    takes the first that is empty, by exchange; or else one that was not entered lately
  *	rehome  stores another CPU
  *
- * What is read is a belief and may be old: an entry may become another fragment's between a
- *thread's look and its use. Then the thread goes to a CPU that is not its fragment's home, no
- *worse, and two threads may note one fragment twice; the second entry is never found again and
- *ages.
+ * What is read is a belief and may be old. An entry may become another fragment's between a look
+ * and its use: then the thread goes to a CPU that is not its fragment's home, and nothing worse.
+ * Two threads may note one fragment twice: the second entry is never found again, and ages.
  *
- * The load of a fragment is the number of threads within it, those that wait for the CPU among
- *them: the time that they spend there, summed up. When a CPU has 25 % more of it than another,
- *whole fragments move: each time that one which leaves the smallest difference.
+ * The load of a fragment is the number of threads within it, also of those that wait for the CPU:
+ * the time that they spend there, summed up. When a CPU has 25 % more of it than another, whole
+ * fragments move: each time that one which leaves the smallest difference.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "fragments.h"
 #include "trial.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +42,7 @@ static _Atomic uint64_t cpu_load[HEARTH_MAX_CPUS];
 static _Atomic uint64_t new_load = 1; /* what a fragment of which nothing is known counts as */
 static _Atomic uint16_t period;
 static _Atomic uint64_t rehomed;
+static pthread_mutex_t balancing = PTHREAD_MUTEX_INITIALIZER;
 
 int hearth_homes_begin(void)
 {
@@ -159,8 +160,7 @@ struct hearth_home *hearth_home_of(uint64_t fragment, int current_cpu)
 	return NULL;
 }
 
-/* The fragment whose move from one CPU to another leaves the smallest difference, if it is smaller.
- */
+/* The fragment whose move leaves the smallest difference of two CPUs, if that is smaller. */
 static struct hearth_home *best_to_move(uint32_t end, int from, uint64_t difference)
 {
 	struct hearth_home *best = NULL;
@@ -239,10 +239,19 @@ static void make_even(uint32_t end, uint64_t *loads)
 	}
 }
 
+void hearth_balance_stop(void)
+{
+	pthread_mutex_lock(&balancing);
+}
+
+void hearth_balance_go_on(void)
+{
+	pthread_mutex_unlock(&balancing);
+}
+
 void hearth_balance(void)
 {
 	static _Atomic int64_t due_ns;
-	static atomic_flag busy = ATOMIC_FLAG_INIT;
 	static uint64_t loads[HEARTH_MAX_CPUS];
 	int64_t due = atomic_load_explicit(&due_ns, memory_order_relaxed), now;
 	struct timespec clock;
@@ -251,7 +260,7 @@ void hearth_balance(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
 	now = clock.tv_sec * 1000000000LL + clock.tv_nsec;
-	if (now < due || atomic_flag_test_and_set(&busy))
+	if (now < due || pthread_mutex_trylock(&balancing))
 		return;
 	end = atomic_load(&noted_end);
 	/* The first time there is no period yet to judge by. */
@@ -265,7 +274,7 @@ void hearth_balance(void)
 			atomic_store_explicit(&cpu_load[cpu], loads[cpu], memory_order_relaxed);
 	}
 	atomic_store(&due_ns, now + PERIOD_NS);
-	atomic_flag_clear(&busy);
+	pthread_mutex_unlock(&balancing);
 }
 
 uint64_t hearth_rehomed(void)

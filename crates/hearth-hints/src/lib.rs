@@ -13,10 +13,15 @@
 //!
 //! The same for C is in `include/hearth.h`. [`page`] is what a program and the leader share.
 
+/// What the page on data affinity says of Rust is so.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/fragments.md")]
+pub struct Page;
+
 pub mod fragments;
 pub mod page;
 
-pub use fragments::{enter, fragment, fragment_at, fragment_named};
+pub use fragments::{enter, fragment, fragment_at, fragment_named, within};
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;

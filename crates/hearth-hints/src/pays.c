@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Whether a move pays. It costs microseconds, and more in a virtual machine; what it gains is what
- * the thread needs from enter to leave elsewhere, less what it needs at home. All three are
- *measured while the program runs, in CPU time:
+ * Whether a move pays. It costs microseconds, and more in a virtual machine; what it gains is
+ * what the thread needs from enter to leave elsewhere, less what it needs at home. All three are
+ * measured while the program runs, in CPU time:
  *
  *	gain >= cost		the move pays for this enter alone
  *	gains missed in a row	when they sum up to LASTING times the cost, the thread seems to be
  *				here for long, and moves
  *
- * What is not known yet is tried: first a move, then a stay; and later one stay in TRIES, for what
- *a stay costs changes with the data.
+ * What is not known yet is tried: first a move, then a stay; and later one stay in TRIES, for
+ * what a stay costs changes with the data.
  */
 #include "pays.h"
 #include "trial.h"

@@ -6,8 +6,9 @@
  *
  *	settle (1 period)   caches come to what the way makes of them
  *	measure (2 periods) and more, until there were enters enough
- *	keep (20 periods)   the better way; then the other is tried again. Each time that the same
- *way is better it is kept for twice as long, up to half a minute.
+ *	keep (20 periods)   the better way; then the other is tried again
+ *
+ * Each time that the same way is better, it is kept for twice as long, up to half a minute.
  *
  * Two things count: how many enters there are in a second, twice, since that is what is wanted of a
  * program that does what it can; and the CPU time of an enter with all moves, which is what differs

@@ -3,133 +3,20 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
+use common::{Run, build};
 use proptest::prelude::*;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 const LIMIT: u64 = 16384;
 const DEPTH: usize = 16;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Builds a program of `tests/programs` with this sanitizer.
-fn build(name: &str, sanitizer: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = tempfile::tempdir().unwrap().keep().join(name);
-    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "trial", "register", "limits"];
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
-        .arg(format!("-fsanitize={sanitizer}"))
-        .arg("-I")
-        .arg(root.join("include"))
-        .args(sources.map(|source| root.join(format!("src/{source}.c"))))
-        .arg(root.join(format!("tests/programs/{name}.c")))
-        .arg("-o")
-        .arg(&out)
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "the C compiler builds {name}");
-    out
-}
-
-/// The program that does what its standard input says; built once.
-fn obedient() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("obey", "address,undefined"))
-}
-
-struct Run {
-    child: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Run {
-    fn begin() -> Self {
-        Self::begin_with("HEARTH_FRAGMENTS", "")
-    }
-
-    fn begin_with(variable: &str, value: &str) -> Self {
-        let mut child = Command::new(obedient())
-            .env_remove("HEARTH_TOPOLOGY")
-            .env("HEARTH_WORDS", "/nowhere")
-            .env(variable, value)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, orders, answers }
-    }
-
-    /// A process that believes itself on a machine with these CPUs.
-    fn on(cpus: &str) -> Self {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        write!(file, "{cpus}").unwrap();
-        let path = file.into_temp_path();
-        let mut run = Self::begin_with("HEARTH_TOPOLOGY", path.to_str().unwrap());
-        run.ask("home 1");
-        run
-    }
-
-    fn order(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").unwrap();
-    }
-
-    fn ask(&mut self, order: &str) -> i64 {
-        self.order(order);
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim().parse().unwrap_or_else(|_| panic!("{order:?}: {line:?}"))
-    }
-
-    fn count(&mut self, name: &str) -> i64 {
-        self.ask(&format!("count {name}"))
-    }
-
-    /// Repeats this until it is true.
-    fn until(&mut self, what: &str, mut is: impl FnMut(&mut Self) -> bool) {
-        let begin = Instant::now();
-        while !is(self) {
-            assert!(begin.elapsed() < PATIENCE, "{what}");
-        }
-    }
-
-    /// What it has said on standard error.
-    fn end(mut self) -> String {
-        drop(self.orders);
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "the sanitizers found nothing: {said}");
-        said
-    }
-}
-
-/// Whether threads can be moved here; if not, the reason is printed.
-fn can_move() -> bool {
-    let cpus = std::thread::available_parallelism().unwrap().get();
-    if cpus < 2 {
-        eprintln!("skipped: a thread can be moved only where there are two CPUs");
-    }
-    cpus >= 2
-}
 
 #[test]
 fn a_thread_comes_to_the_fragments_home_before_enter_returns() {
-    if !can_move() {
-        return;
-    }
-    let mut run = Run::begin();
-    run.order("enter 1");
-    run.order("leave");
-    let home = run.ask("home 1");
-    let other = run.ask(&format!("other {home}"));
+    let Some(mut run) = Run::that_can_move() else { return };
+    let (home, other) = run.home_and_other();
     // The kernel may move the thread at any time, so one success tells.
     run.until("it never came to its home", |run| {
         run.order(&format!("goto {other}"));
@@ -144,10 +31,7 @@ fn a_thread_comes_to_the_fragments_home_before_enter_returns() {
 
 #[test]
 fn a_mask_is_what_it_was_within_a_fragment_and_after() {
-    if !can_move() {
-        return;
-    }
-    let mut run = Run::begin();
+    let Some(mut run) = Run::that_can_move() else { return };
     let mask = run.ask("mask");
     for fragment in 1..20 {
         run.order(&format!("goto {}", run_other(fragment)));
@@ -166,14 +50,8 @@ fn run_other(turn: u64) -> String {
 
 #[test]
 fn a_thread_that_the_program_has_bound_stays_where_it_is() {
-    if !can_move() {
-        return;
-    }
-    let mut run = Run::begin();
-    run.order("enter 1");
-    run.order("leave");
-    let home = run.ask("home 1");
-    let other = run.ask(&format!("other {home}"));
+    let Some(mut run) = Run::that_can_move() else { return };
+    let (home, other) = run.home_and_other();
     run.order(&format!("bind {other}"));
     let mask = run.ask("mask");
     run.order("enter 1");
@@ -216,12 +94,13 @@ fn what_is_here_is_what_has_its_home_here_or_none() {
 fn a_child_of_fork_is_in_no_fragment_unless_the_program_says_so() {
     let mut run = Run::on("0-3");
     run.order("enter 7");
-    assert_eq!((run.ask("fork fragment"), run.ask("fork home 7")), (0, run.ask("home 7")));
-    assert_eq!(run.ask("fork count enters"), 0);
+    let home = run.ask("home 7");
+    let found = run.in_child(|run| (run.ask("fragment"), run.ask("home 7"), run.count("enters")));
+    assert_eq!(found, (0, home, 0));
     run.order("inherit 1");
-    assert_eq!(run.ask("fork fragment"), 7);
+    assert_eq!(run.in_child(|run| run.ask("fragment")), 7);
     run.order("inherit 0");
-    assert_eq!(run.ask("fork fragment"), 0);
+    assert_eq!(run.in_child(|run| run.ask("fragment")), 0);
     assert_eq!(run.ask("fragment"), 7, "it is the parent's still");
     run.end();
 }
@@ -248,9 +127,7 @@ fn threads_that_end_leave_their_counts_and_nothing_else() {
     run.end();
 }
 
-#[test]
-fn a_fragment_moves_when_one_cpu_has_all_the_load() {
-    let mut run = Run::on("0-3");
+fn two_loaded_fragments_come_apart(run: &mut Run) {
     run.order("many 1 8");
     let first = run.ask("home 1");
     let twin = (2..=8).find(|fragment| run.ask(&format!("home {fragment}")) == first).unwrap();
@@ -260,6 +137,20 @@ fn a_fragment_moves_when_one_cpu_has_all_the_load() {
         run.ask("home 1") != run.ask(&format!("home {twin}"))
     });
     assert!(run.count("rehomed") >= 1);
+}
+
+#[test]
+fn a_fragment_moves_when_one_cpu_has_all_the_load() {
+    let mut run = Run::on("0-3");
+    two_loaded_fragments_come_apart(&mut run);
+    run.end();
+}
+
+#[test]
+fn a_child_of_fork_moves_fragments_too_even_if_its_parent_was_being_measured() {
+    let mut run = Run::on("0-3");
+    run.order("enter 1");
+    run.in_child(two_loaded_fragments_come_apart);
     run.end();
 }
 
@@ -320,8 +211,7 @@ fn a_topology_that_cannot_be_read_is_named_and_switches_off() {
         let said = run.end();
         assert!(said.contains(says) && said.contains("data affinity is off"), "{text:?}: {said}");
     }
-    let run = Run::begin_with("HEARTH_TOPOLOGY", "/nowhere");
-    let mut run = run;
+    let mut run = Run::begin_with("HEARTH_TOPOLOGY", "/nowhere");
     assert_eq!(run.ask("home 1"), -1);
     assert!(run.end().contains("/nowhere cannot be read"));
 }
@@ -339,57 +229,6 @@ fn many_threads_at_once_find_homes_within_the_machine() {
         return;
     }
     assert!(done.status.success(), "{said}");
-}
-
-/// Answers one registration, and returns the thread and the address that it is of.
-fn answer_registration(daemon: &UnixListener) -> (u32, u64) {
-    let (mut client, _) = daemon.accept().unwrap();
-    let mut said = [0; 16];
-    client.read_exact(&mut said).unwrap();
-    client.write_all(&0_i32.to_ne_bytes()).unwrap();
-    let word = |at: usize| u32::from_ne_bytes(said[at..at + 4].try_into().unwrap());
-    assert_eq!(word(0), 1, "the version");
-    (word(4), u64::from_ne_bytes(said[8..].try_into().unwrap()))
-}
-
-#[test]
-fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("words");
-    let daemon = UnixListener::bind(&path).unwrap();
-    let mut run = Run::begin_with("HEARTH_WORDS", path.to_str().unwrap());
-    run.order("enter 77");
-    let (thread, address) = answer_registration(&daemon);
-    assert_eq!((thread, run.ask("fragment")), (run.child.id(), 77));
-    let memory = fs::File::open(format!("/proc/{}/mem", run.child.id())).unwrap();
-    let mut word = [0; 8];
-    memory.read_exact_at(&mut word, address).unwrap();
-    assert_eq!(u64::from_ne_bytes(word), 77);
-    run.order("leave");
-    assert_eq!(run.ask("fragment"), 0);
-    memory.read_exact_at(&mut word, address).unwrap();
-    assert_eq!(u64::from_ne_bytes(word), 0);
-
-    drop(daemon);
-    fs::remove_file(&path).unwrap();
-    let other = UnixListener::bind(&path).unwrap();
-    other.set_nonblocking(true).unwrap();
-    run.until("the other daemon was not told", |run| {
-        run.order("work 1 3000");
-        run.order("fragment");
-        let begin = Instant::now();
-        let told = loop {
-            match other.accept() {
-                Ok((mut client, _)) => break client.write_all(&1_i32.to_ne_bytes()).is_ok(),
-                Err(_) if begin.elapsed() > Duration::from_millis(20) => break false,
-                Err(_) => std::thread::yield_now(),
-            }
-        };
-        let mut line = String::new();
-        run.answers.read_line(&mut line).unwrap();
-        told
-    });
-    run.end();
 }
 
 #[test]

@@ -18,18 +18,20 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #define ROUNDS_BETWEEN_LOOKS 500
+#define SHARED_BIT (1ul << 63)
 
 struct declarer {
 	uint64_t fragment, cpu_ns;
 	int registered, first, last, moves, at_once;
 };
 
+static uint64_t length_ns;
+static const char *how = "own";
+
 static struct {
-	atomic_int ready;
-	atomic_ullong start_ns;
+	struct gate gate;
 	struct declarer all[MAX_TASKS];
 } * state;
 
@@ -53,8 +55,9 @@ static int register_word(uint64_t address)
 	return answer;
 }
 
-static void work(struct declarer *self, uint64_t length_ns, const char *how)
+static void work(int me)
 {
+	struct declarer *self = &state->all[me];
 	uint64_t address = (uint64_t)(uintptr_t)&word, start, now, cpu_before;
 	bool has_changed = strcmp(how, "change");
 	int cpu;
@@ -71,9 +74,7 @@ static void work(struct declarer *self, uint64_t length_ns, const char *how)
 		atomic_store(&word, self->fragment);
 		sched_yield();
 	}
-	atomic_fetch_add(&state->ready, 1);
-	while (!(start = atomic_load(&state->start_ns)))
-		sleep_ns(NS_PER_MS);
+	start = pass(&state->gate);
 	cpu_before = cpu_time_ns();
 	while ((now = now_ns() - start) < length_ns) {
 		spin(ROUNDS_BETWEEN_LOOKS);
@@ -96,40 +97,25 @@ static void work(struct declarer *self, uint64_t length_ns, const char *how)
 
 int command_declare(int argc, char **argv)
 {
-	uint64_t length_ns = number(argc, argv, 0, 100) * NS_PER_MS;
 	char *next = argc > 1 ? argv[1] : (char *)"1";
-	const char *how = argc > 2 ? argv[2] : "own";
-	int count = 0, status, bad = 0, i;
-	pid_t child;
+	int count = 0, bad, i;
 
+	length_ns = number(argc, argv, 0, 100) * NS_PER_MS;
+	how = argc > 2 ? argv[2] : how;
 	state = shared(sizeof(*state));
 	while (*next && count < MAX_TASKS) {
-		state->all[count++].fragment = strtoull(next, &next, 10);
+		/* A fragment of all processes, for these are processes. */
+		state->all[count++].fragment = strtoull(next, &next, 10) | SHARED_BIT;
 		next += *next == ',';
 	}
-	for (i = 0; i < count; i++) {
-		/* Fragments of all processes, for these are processes. */
-		state->all[i].fragment |= 1ull << 63;
-		child = fork();
-		if (child < 0)
-			die("fork");
-		if (!child) {
-			work(&state->all[i], length_ns, how);
-			_exit(0);
-		}
-	}
-	while (atomic_load(&state->ready) < count)
-		sleep_ns(NS_PER_MS);
-	atomic_store(&state->start_ns, now_ns());
-	while (wait(&status) > 0)
-		bad |= status;
+	bad = run_children(&state->gate, count, work);
 	for (i = 0; i < count; i++) {
 		struct declarer *one = &state->all[i];
 
 		printf("task=%d fragment=%lu registered=%d first=%d last=%d moves=%d cpu_ns=%lu "
 		       "at_once=%d\n",
-		       i, one->fragment & ~(1ull << 63), one->registered, one->first, one->last,
+		       i, one->fragment & ~SHARED_BIT, one->registered, one->first, one->last,
 		       one->moves, one->cpu_ns, one->at_once);
 	}
-	return bad ? 1 : 0;
+	return bad;
 }

@@ -13,8 +13,6 @@
  */
 #include "tasks.h"
 
-#include <sys/wait.h>
-
 #define MAX_RAN 4096
 /* More than an emulator that does one CPU after the other spends on the others. */
 #define GAP_NS (10 * NS_PER_MS)
@@ -29,21 +27,20 @@ struct worker {
 	struct ran ran[MAX_RAN];
 };
 
+static uint64_t length_ns;
+
 static struct {
-	atomic_int ready;
-	atomic_ullong start_ns;
+	struct gate gate;
 	atomic_bool told;
 	struct worker workers[MAX_TASKS];
 } * state;
 
-static void work(struct worker *self, uint64_t length_ns)
+static void work(int me)
 {
+	struct worker *self = &state->workers[me];
 	struct ran *last = self->ran;
-	uint64_t start, now;
+	uint64_t start = pass(&state->gate), now;
 
-	atomic_fetch_add(&state->ready, 1);
-	while (!(start = atomic_load(&state->start_ns)))
-		sleep_ns(NS_PER_MS);
 	self->nr_ran = 1;
 	last->start_ns = last->end_ns = now_ns() - start;
 	while (last->end_ns < length_ns && !atomic_load(&state->told)) {
@@ -59,26 +56,13 @@ static void work(struct worker *self, uint64_t length_ns)
 
 int command_gaps(int argc, char **argv)
 {
-	uint64_t length_ns = number(argc, argv, 0, 100) * NS_PER_MS;
-	int count = number(argc, argv, 1, 1), status, bad = 0, i, k;
+	int count = number(argc, argv, 1, 1), bad, i, k;
 
+	length_ns = number(argc, argv, 0, 100) * NS_PER_MS;
+	count = count < MAX_TASKS ? count : MAX_TASKS;
 	state = shared(sizeof(*state));
 	end_when_told(&state->told);
-	for (i = 0; i < count && i < MAX_TASKS; i++) {
-		pid_t child = fork();
-
-		if (child < 0)
-			die("fork");
-		if (!child) {
-			work(&state->workers[i], length_ns);
-			_exit(0);
-		}
-	}
-	while (atomic_load(&state->ready) < count)
-		sleep_ns(NS_PER_MS);
-	atomic_store(&state->start_ns, now_ns());
-	while (wait(&status) > 0)
-		bad |= status;
+	bad = run_children(&state->gate, count, work);
 	for (i = 0; i < count; i++) {
 		struct worker *one = &state->workers[i];
 
@@ -87,5 +71,5 @@ int command_gaps(int argc, char **argv)
 			printf("ran=%d task=%d start_ns=%lu end_ns=%lu\n", k, i,
 			       one->ran[k].start_ns, one->ran[k].end_ns);
 	}
-	return bad ? 1 : 0;
+	return bad;
 }

@@ -15,7 +15,7 @@
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
  *   tasks gaps MS COUNT                              tasks that note when they run
- *   tasks declare MS FRAGMENT,... [HOW]             tasks that declare what they work on
+ *   tasks declare MS FRAGMENT,... [HOW]              tasks that declare what they work on
  *   tasks follow MS                                  prints how many CPUs it can get
  *
  * What runs for MS ms in spin and gaps ends earlier when it is sent SIGTERM, and prints what it

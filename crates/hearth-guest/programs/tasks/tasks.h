@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #define MAX_CPUS 128
 #define MAX_TASKS 256
@@ -76,6 +77,46 @@ static inline cpu_set_t parse_mask(const char *text)
 		text++;
 	}
 	return mask;
+}
+
+/* Where children wait until all are there; in memory that they share. */
+struct gate {
+	atomic_int ready;
+	atomic_ullong start_ns;
+};
+
+/* A child is ready. The time of the common start, when it has come. */
+static inline uint64_t pass(struct gate *gate)
+{
+	uint64_t start_ns;
+
+	atomic_fetch_add(&gate->ready, 1);
+	while (!(start_ns = atomic_load(&gate->start_ns)))
+		sleep_ns(NS_PER_MS);
+	return start_ns;
+}
+
+/* A child for each number below `count`, which works and passes the gate; 0 if all ended well. */
+static inline int run_children(struct gate *gate, int count, void (*work)(int me))
+{
+	int i, status, bad = 0;
+
+	for (i = 0; i < count; i++) {
+		pid_t child = fork();
+
+		if (child < 0)
+			die("fork");
+		if (!child) {
+			work(i);
+			_exit(0);
+		}
+	}
+	while (atomic_load(&gate->ready) < count)
+		sleep_ns(NS_PER_MS);
+	atomic_store(&gate->start_ns, now_ns());
+	while (wait(&status) > 0)
+		bad |= status;
+	return bad ? 1 : 0;
 }
 
 #endif

@@ -42,7 +42,6 @@ struct room {
 
 static enum ways way;
 static long user_count, messages;
-static pthread_barrier_t begin;
 
 static void enter(const struct user *user)
 {
@@ -60,13 +59,7 @@ static void start(const struct user *user)
 {
 	if (way == HAND)
 		bind_to(user->room->cpu);
-	pthread_barrier_wait(&begin);
-}
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(3);
+	wait_for_all();
 }
 
 /* Whole messages; 0 at the end. */
@@ -193,8 +186,8 @@ static void connect_user(int listener, const struct sockaddr_in *address, struct
 static struct user *open_rooms(long rooms)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	int cpus[CPU_SETSIZE], cpu_count = own_cpus(cpus),
-			       listener = socket(AF_INET, SOCK_STREAM, 0);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), cpus[CPU_SETSIZE];
+	int cpu_count = own_cpus(cpus);
 	struct user *users = calloc((size_t)(rooms * user_count), sizeof(*users));
 	struct room *all = calloc((size_t)rooms, sizeof(*all));
 	socklen_t size = sizeof(address);
@@ -224,8 +217,8 @@ int main(int count, char **words)
 {
 	static void *(*const parts[])(void *) = {client_writes, client_reads, server_reads,
 						 server_writes};
-	long rooms, at, thread_count;
-	double begun, cpu_begun;
+	long rooms, user_total, at;
+	struct taken before;
 	struct user *users;
 	pthread_t *threads;
 	uint64_t sum = 0;
@@ -239,20 +232,14 @@ int main(int count, char **words)
 	user_count = number(words[3], 1);
 	messages = number(words[4], 1);
 	users = open_rooms(rooms);
-	thread_count = 4 * rooms * user_count;
-	threads = calloc((size_t)thread_count, sizeof(*threads));
-	pthread_barrier_init(&begin, NULL, (unsigned)thread_count + 1);
-	for (at = 0; at < thread_count; at++) {
-		if (pthread_create(&threads[at], NULL, parts[at % 4], &users[at / 4]))
-			fail("pthread_create");
-	}
-	pthread_barrier_wait(&begin);
-	begun = now();
-	cpu_begun = cpu_time();
-	for (at = 0; at < thread_count; at++)
-		pthread_join(threads[at], NULL);
-	for (at = 0; at < rooms * user_count; at++)
+	user_total = rooms * user_count;
+	threads = calloc((size_t)(4 * user_total), sizeof(*threads));
+	expect(4 * user_total);
+	for (at = 0; at < 4 * user_total; at++)
+		threads[at] = make_thread(parts[at % 4], &users[at / 4]);
+	before = run_threads(threads, 4 * user_total);
+	for (at = 0; at < user_total; at++)
 		sum += users[at].sum;
-	printf("%llu %.6f %.6f\n", (unsigned long long)sum, now() - begun, cpu_time() - cpu_begun);
+	report(sum, before);
 	return 0;
 }

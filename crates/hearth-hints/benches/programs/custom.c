@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Threads that share data and never wait, as in the paper on data affinity (section 5.2): each
- *works on one of the fragments, and says so around each iteration, which follows STEPS lines of it.
- *By hand: each thread is bound to its fragment's CPU.
+ * works on one of the fragments, and says so around each iteration, which follows STEPS lines of
+ * it. By hand: each thread is bound to its fragment's CPU.
  *
  *	custom WAY THREADS FRAGMENTS KIB ITERATIONS STEPS
  */
@@ -10,7 +10,6 @@
 #include "program.h"
 
 struct thread {
-	pthread_t thread;
 	uint64_t fragment; /* from 1 on */
 	struct line *data;
 	int cpu; /* below 0: any */
@@ -19,7 +18,6 @@ struct thread {
 
 static enum ways way;
 static long iterations, steps;
-static pthread_barrier_t begin;
 
 static void *work(void *given)
 {
@@ -28,7 +26,7 @@ static void *work(void *given)
 
 	if (own->cpu >= 0)
 		bind_to(own->cpu);
-	pthread_barrier_wait(&begin);
+	wait_for_all();
 	for (iteration = 0; iteration < iterations; iteration++) {
 		if (way == HINTS)
 			hearth_enter(own->fragment);
@@ -42,10 +40,11 @@ static void *work(void *given)
 int main(int count, char **words)
 {
 	static int cpus[CPU_SETSIZE];
-	long threads, fragments, bytes, at;
+	long thread_count, fragments, bytes, at;
 	int cpu_count = own_cpus(cpus);
-	double start, cpu_start;
+	struct taken before;
 	struct thread *all;
+	pthread_t *threads;
 	struct line **data;
 	uint64_t sum = 0;
 
@@ -54,7 +53,7 @@ int main(int count, char **words)
 		return 2;
 	}
 	way = way_of(words[1]);
-	threads = number(words[2], 1);
+	thread_count = number(words[2], 1);
 	fragments = number(words[3], 1);
 	bytes = number(words[4], 1) * 1024;
 	iterations = number(words[5], 1);
@@ -62,24 +61,21 @@ int main(int count, char **words)
 	data = calloc((size_t)fragments, sizeof(*data));
 	for (at = 0; at < fragments; at++)
 		data[at] = make_data(bytes, (uint64_t)at + 1);
-	pthread_barrier_init(&begin, NULL, (unsigned)threads + 1);
-	all = calloc((size_t)threads, sizeof(*all));
-	for (at = 0; at < threads; at++) {
+	all = calloc((size_t)thread_count, sizeof(*all));
+	threads = calloc((size_t)thread_count, sizeof(*threads));
+	expect(thread_count);
+	for (at = 0; at < thread_count; at++) {
 		long fragment = at % fragments;
 
 		all[at].fragment = (uint64_t)fragment + 1;
 		all[at].data = data[fragment];
 		all[at].at = (uint32_t)at;
 		all[at].cpu = way == HAND ? cpus[fragment % cpu_count] : -1;
-		pthread_create(&all[at].thread, NULL, work, &all[at]);
+		threads[at] = make_thread(work, &all[at]);
 	}
-	pthread_barrier_wait(&begin);
-	start = now();
-	cpu_start = cpu_time();
-	for (at = 0; at < threads; at++) {
-		pthread_join(all[at].thread, NULL);
+	before = run_threads(threads, thread_count);
+	for (at = 0; at < thread_count; at++)
 		sum += all[at].at;
-	}
-	printf("%llu %.6f %.6f\n", (unsigned long long)sum, now() - start, cpu_time() - cpu_start);
+	report(sum, before);
 	return 0;
 }

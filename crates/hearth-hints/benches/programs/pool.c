@@ -29,7 +29,6 @@ static struct line **shards;
 static uint16_t *shard_of; /* each request */
 static enum ways way;
 static long lines, steps, choice;
-static pthread_barrier_t begin;
 
 /* How much a worker that served this shard last wants to take the request: 0, 1 or 2. */
 static int rank(const struct queue *queue, long at, uint64_t last)
@@ -82,7 +81,7 @@ static void *work(void *given)
 
 	if (own->cpu >= 0)
 		bind_to(own->cpu);
-	pthread_barrier_wait(&begin);
+	wait_for_all();
 	while ((at = take(queue, turn++, last)) >= 0) {
 		uint32_t request = queue->requests[at];
 		uint16_t shard = shard_of[request];
@@ -97,32 +96,12 @@ static void *work(void *given)
 	return NULL;
 }
 
-int main(int count, char **words)
+/* Requests for random shards, each in the queue that has its shard. */
+static void fill(struct queue *queues, int queue_count, long requests, long shard_count)
 {
-	static struct queue queues[CPU_SETSIZE];
-	static int cpus[CPU_SETSIZE];
-	long workers, shard_count, requests, at;
-	int queue_count, cpu_count = own_cpus(cpus);
-	uint64_t random = 1, sum = 0;
-	struct worker *all;
-	pthread_t *threads;
-	double start, cpu_start;
+	uint64_t random = 1;
+	long at;
 
-	if (count != 8) {
-		fprintf(stderr, "pool WAY WORKERS SHARDS KIB REQUESTS STEPS CHOICE\n");
-		return 2;
-	}
-	way = way_of(words[1]);
-	workers = number(words[2], 1);
-	shard_count = number(words[3], 1);
-	lines = number(words[4], 1) * 16;
-	requests = number(words[5], 1);
-	steps = number(words[6], 1);
-	choice = number(words[7], 1);
-	queue_count = way == HAND ? cpu_count : 1;
-	shards = malloc((size_t)shard_count * sizeof(*shards));
-	for (at = 0; at < shard_count; at++)
-		shards[at] = make_data(lines * 64, (uint64_t)at + 1);
 	for (at = 0; at < queue_count; at++) {
 		queues[at].requests = malloc((size_t)requests * sizeof(uint32_t));
 		queues[at].taken = calloc((size_t)requests, 1);
@@ -135,21 +114,46 @@ int main(int count, char **words)
 		queue = &queues[shard_of[at] % queue_count];
 		queue->requests[queue->count++] = (uint32_t)at;
 	}
-	pthread_barrier_init(&begin, NULL, (unsigned)workers + 1);
+}
+
+int main(int count, char **words)
+{
+	static struct queue queues[CPU_SETSIZE];
+	static int cpus[CPU_SETSIZE];
+	long workers, shard_count, requests, at;
+	int queue_count, cpu_count = own_cpus(cpus);
+	struct taken before;
+	struct worker *all;
+	pthread_t *threads;
+	uint64_t sum = 0;
+
+	if (count != 8) {
+		fprintf(stderr, "pool WAY WORKERS SHARDS KIB REQUESTS STEPS CHOICE\n");
+		return 2;
+	}
+	way = way_of(words[1]);
+	workers = number(words[2], 1);
+	shard_count = number(words[3], 1);
+	lines = number(words[4], 1) * 16;
+	requests = number(words[5], 1);
+	steps = number(words[6], 1);
+	choice = number(words[7], 1);
+	shards = malloc((size_t)shard_count * sizeof(*shards));
+	for (at = 0; at < shard_count; at++)
+		shards[at] = make_data(lines * 64, (uint64_t)at + 1);
+	queue_count = way == HAND ? cpu_count : 1;
+	fill(queues, queue_count, requests, shard_count);
 	all = calloc((size_t)workers, sizeof(*all));
 	threads = calloc((size_t)workers, sizeof(*threads));
+	expect(workers);
 	for (at = 0; at < workers; at++) {
 		all[at].queue = &queues[at % queue_count];
 		all[at].cpu = way == HAND ? cpus[at % cpu_count] : -1;
-		pthread_create(&threads[at], NULL, work, &all[at]);
+		threads[at] = make_thread(work, &all[at]);
 	}
-	pthread_barrier_wait(&begin);
-	start = now();
-	cpu_start = cpu_time();
-	for (at = 0; at < workers; at++)
-		pthread_join(threads[at], NULL);
+	before = run_threads(threads, workers);
 	for (at = 0; at < workers; at++)
 		sum += all[at].sum;
-	printf("%llu %.6f %.6f\n", (unsigned long long)sum, now() - start, cpu_time() - cpu_start);
+	report(sum, before);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the programs have in common: the ways to run, data whose use costs what its place in the
- * caches is worth, a clock.
+ * caches is worth, threads that begin together and what they take.
  */
 #ifndef PROGRAM_H
 #define PROGRAM_H
@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum ways { PLAIN, HINTS, HAND };
@@ -28,21 +30,10 @@ static inline enum ways way_of(const char *name)
 	exit(2);
 }
 
-static inline double now(void)
+static inline void fail(const char *what)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-/* Of the whole process: seconds. */
-static inline double cpu_time(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+	perror(what);
+	exit(3);
 }
 
 static inline long number(const char *text, long least)
@@ -90,8 +81,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* Data of this size: cache lines, each of which says which one is next, in one circle through all.
- */
+/* Data: cache lines, each of which says which one is next, in one circle through all. */
 struct line {
 	uint32_t next;
 	uint32_t written;
@@ -132,6 +122,83 @@ static inline uint32_t use_data(struct line *data, uint32_t from, long steps)
 			__atomic_store_n(&data[from].written, (uint32_t)step, __ATOMIC_RELAXED);
 	}
 	return from;
+}
+
+/* Where threads wait for each other before they begin, and processes that are forked later. */
+static pthread_barrier_t *together;
+
+static inline void expect(long threads)
+{
+	pthread_barrierattr_t shared;
+
+	together = mmap(NULL, sizeof(*together), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	if (together == MAP_FAILED)
+		fail("mmap");
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	/* And who measures. */
+	pthread_barrier_init(together, &shared, (unsigned)threads + 1);
+}
+
+static inline void wait_for_all(void)
+{
+	pthread_barrier_wait(together);
+}
+
+static inline pthread_t make_thread(void *(*work)(void *), void *given)
+{
+	pthread_t made;
+
+	if (pthread_create(&made, NULL, work, given))
+		fail("pthread_create");
+	return made;
+}
+
+struct taken {
+	double seconds, cpu_seconds;
+};
+
+/* Of this process, its threads, and its children that have ended and were waited for. */
+static inline struct taken taken(void)
+{
+	static const int whose[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+	struct timespec time;
+	struct taken all;
+	size_t at;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	all = (struct taken){.seconds = (double)time.tv_sec + (double)time.tv_nsec * 1e-9};
+	for (at = 0; at < 2; at++) {
+		struct rusage usage;
+
+		getrusage(whose[at], &usage);
+		all.cpu_seconds += (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+				   (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+	}
+	return all;
+}
+
+/* What came out, and what was taken since this was `before`. */
+static inline void report(uint64_t sum, struct taken before)
+{
+	struct taken now = taken();
+
+	printf("%llu %.6f %.6f\n", (unsigned long long)sum, now.seconds - before.seconds,
+	       now.cpu_seconds - before.cpu_seconds);
+}
+
+/* Lets the threads begin, and waits until they have ended. Returns what was taken before. */
+static inline struct taken run_threads(const pthread_t *threads, long count)
+{
+	struct taken before;
+	long at;
+
+	wait_for_all();
+	before = taken();
+	for (at = 0; at < count; at++)
+		pthread_join(threads[at], NULL);
+	return before;
 }
 
 #endif
