@@ -7,6 +7,7 @@
 //! so what the server has not sent yet piles up in its queues. All four threads of a user work on the data of
 //! one room, which is the fragment that they declare, by a number that client and server share.
 
+use crate::messages::{Arrivals, MESSAGE_BYTES, Message, Stack, task};
 use crate::streams::{Kind as StreamKind, Stream, Transport, touch};
 use crate::{Built, Description, Kind, Numbers, Parameter, scaled};
 use hearth_hardware::{Address, Placement};
@@ -37,11 +38,6 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const MESSAGE_BYTES: u64 = 100;
-/// Bit 63 of a fragment's number: it is the same for all programs.
-const SHARED: u64 = 1 << 63;
-/// What a thread touches of its own stack around a system call.
-const STACK_BYTES: u64 = 256;
 /// A user's queue in the server: lock, head, tail and condition.
 const QUEUE_BYTES: u64 = 128;
 /// From the heap: a message with its count of readers, and a place in a queue.
@@ -59,13 +55,6 @@ static TCP: StreamKind = StreamKind {
     buffer_bytes: 768,
     capacity: 113,
 };
-
-/// What a message says: who wrote it, and which of his messages it is.
-#[derive(Clone, Copy)]
-struct Message {
-    from: usize,
-    number: usize,
-}
 
 /// A message in the server's heap, and how many have still to send it.
 struct Note {
@@ -98,8 +87,7 @@ struct Room {
     to_client: Vec<Stream<Message>>,
     queues: Vec<Queue>,
     heap: Rc<Heap>,
-    /// By receiver and sender: the messages that came, in order.
-    came: RefCell<Vec<Vec<usize>>>,
+    arrivals: Arrivals,
 }
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of messages.
@@ -114,16 +102,11 @@ pub(crate) fn build(memory: &Memory, scale: f64, _seed: u64, numbers: &Numbers) 
     let (mut client, mut server) = (Application::new("client"), Application::new("server"));
     for (number, room) in rooms.iter().enumerate() {
         for user in 0..users {
-            let thread =
-                |side: &mut Application, name: &str, work: fn(&Room, &mut Cpu<'_>, usize, Address)| {
-                    let room = Rc::clone(room);
-                    let stack = memory.segment(STACK_BYTES + MESSAGE_BYTES, Placement::FirstTouch).base;
-                    side.task(&format!("{name}-{number}-{user}"), move |cpu| {
-                        cpu.enter(SHARED | (number as u64 + 1));
-                        work(&room, cpu, user, stack);
-                        cpu.leave();
-                    });
-                };
+            let thread = |side: &mut Application, name: &str, work: fn(&Room, &mut Cpu<'_>, usize, Stack)| {
+                let room = Rc::clone(room);
+                let name = format!("{name}-{number}-{user}");
+                task(side, &name, memory, number, move |cpu, stack| work(&room, cpu, user, stack));
+            };
             thread(&mut server, "server-receiver", Room::receive_at_server);
             thread(&mut server, "server-sender", Room::send_from_server);
             thread(&mut client, "client-receiver", Room::receive_at_client);
@@ -199,7 +182,7 @@ impl Room {
             to_client: ends.iter().map(|&(client, server)| tcp.stream(server, client)).collect(),
             queues: (0..users).map(|_| Queue::new(memory)).collect(),
             heap: Rc::clone(heap),
-            came: RefCell::new(vec![vec![0; users]; users]),
+            arrivals: Arrivals::new(users),
         }
     }
 
@@ -208,18 +191,18 @@ impl Room {
         (self.users - 1) * self.messages
     }
 
-    fn send_from_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn send_from_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
         for number in 0..self.messages {
-            touch(cpu, stack, STACK_BYTES);
-            cpu.write_span(stack + STACK_BYTES, MESSAGE_BYTES);
+            stack.call(cpu);
+            cpu.write_span(stack.message(), MESSAGE_BYTES);
             let message = Message { from: user, number };
-            self.to_server[user].send(cpu, stack + STACK_BYTES, MESSAGE_BYTES, message);
+            self.to_server[user].send(cpu, stack.message(), MESSAGE_BYTES, message);
         }
     }
 
-    fn receive_at_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn receive_at_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
         for _ in 0..self.messages {
-            touch(cpu, stack, STACK_BYTES);
+            stack.call(cpu);
             let at = self.heap.take(cpu, &self.heap.notes, NOTE_BYTES);
             let message = self.to_server[user].receive(cpu, at, MESSAGE_BYTES);
             let note = Rc::new(Note { message, at, left: RefCell::new(self.users - 1) });
@@ -230,9 +213,9 @@ impl Room {
         }
     }
 
-    fn send_from_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn send_from_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
         for _ in 0..self.expected() {
-            touch(cpu, stack, STACK_BYTES);
+            stack.call(cpu);
             let (place, note) = self.queues[user].take(cpu);
             self.heap.places.borrow_mut().push(place);
             self.to_client[user].send(cpu, note.at, MESSAGE_BYTES, note.message);
@@ -244,30 +227,17 @@ impl Room {
         }
     }
 
-    fn receive_at_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn receive_at_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
         for _ in 0..self.expected() {
-            touch(cpu, stack, STACK_BYTES);
-            let message = self.to_client[user].receive(cpu, stack + STACK_BYTES, MESSAGE_BYTES);
-            let came = &mut self.came.borrow_mut()[user][message.from];
-            if *came == message.number {
-                *came += 1;
-            }
+            stack.call(cpu);
+            let message = self.to_client[user].receive(cpu, stack.message(), MESSAGE_BYTES);
+            self.arrivals.note(user, message);
         }
     }
 
     /// Every message has come to every other user of the room, in the order of its sender.
     fn check(&self, number: usize) -> Result<(), String> {
-        for (to, came) in self.came.borrow().iter().enumerate() {
-            for (from, &came) in came.iter().enumerate() {
-                let expected = if from == to { 0 } else { self.messages };
-                if came != expected {
-                    return Err(format!(
-                        "room {number}: {came} of {expected} messages came in order from user {from} to {to}"
-                    ));
-                }
-            }
-        }
-        Ok(())
+        self.arrivals.check(number, |to, from| if to == from { 0 } else { self.messages })
     }
 }
 
