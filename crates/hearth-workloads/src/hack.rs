@@ -30,13 +30,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// A pipe of Linux 2.6: one page, and the part of its inode that says who waits.
+/// Messages that fit into a page.
+const CAPACITY: usize = 4096 / MESSAGE_BYTES as usize;
+
+/// A pipe of Linux 2.6: one page, and the part of its inode that says who waits. Each read wakes the writers.
 static PIPE: StreamKind = StreamKind {
     send: (2 << 10, 1_500),
     receive: (2 << 10, 1_500),
     end_bytes: 128,
     buffer_bytes: 0,
-    capacity: 4096 / MESSAGE_BYTES as usize,
+    capacity: CAPACITY,
+    writable: CAPACITY - 1,
 };
 
 /// A group, as its processes share it.
