@@ -60,8 +60,8 @@ pub struct Claim {
     pub text: String,
     /// Its figures.
     pub rows: Vec<Row>,
-    /// Settings, policies or orders of tasks by those that lack what the claim is about: with these in their places it must
-    /// not hold.
+    /// Settings, policies or orders of tasks by those that lack what the claim is about: with these in their
+    /// places it must not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
 }
@@ -237,6 +237,14 @@ pub enum EndName {
     SystemCall,
 }
 
+/// Of what a measure gives the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    Setting,
+    Policy,
+    Order,
+}
+
 /// Why an experiment cannot be read.
 #[derive(Debug, Error)]
 pub enum ExperimentError {
@@ -288,13 +296,11 @@ impl Experiment {
         }
         let names: Vec<&str> = self.settings.iter().map(|setting| setting.name.as_str()).collect();
         for (at, claim) in self.claims.iter().enumerate() {
-            let of_rows: Vec<&str> = claim.rows.iter().flat_map(|row| row.measure.settings()).collect();
-            if let Some(wrong) = of_rows.iter().find(|name| !names.contains(name)) {
+            if let Some(wrong) = &claim.first_unknown(Named::Setting, &names) {
                 let what = format!("no setting is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
             }
-            let of_rows: Vec<&str> = claim.rows.iter().flat_map(|row| row.measure.orders()).collect();
-            if let Some(wrong) = of_rows.iter().find(|name| !data::ORDERS.contains(name)) {
+            if let Some(wrong) = &claim.first_unknown(Named::Order, &data::ORDERS) {
                 let what = format!("no order of tasks is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &data::ORDERS)));
             }
@@ -313,7 +319,7 @@ impl Experiment {
         let mut mutated = self.clone();
         mutated.claims.retain(|claim| !claim.mutant.is_empty());
         for claim in &mut mutated.claims {
-            for name in claim.rows.iter_mut().flat_map(|row| row.measure.names_mut()) {
+            for name in claim.rows.iter_mut().flat_map(|row| row.measure.names_mut().1) {
                 if let Some(other) = claim.mutant.get(name) {
                     name.clone_from(other);
                 }
@@ -335,71 +341,55 @@ impl Experiment {
 }
 
 impl Measure {
-    /// The settings that it names.
-    fn settings(&self) -> Vec<&str> {
+    /// The names in it that a mutant can put others in the place of, and of what they are.
+    fn names_mut(&mut self) -> (Named, Vec<&mut String>) {
         match self {
             Measure::ParallelTime { setting, over, .. }
             | Measure::ParallelTimeLead { setting, over, .. }
-            | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
-            _ => Vec::new(),
-        }
-    }
-
-    /// The policies that it names beside the baseline.
-    fn policies(&self) -> Vec<&str> {
-        match self {
+            | Measure::ParallelMisses { setting, over, .. } => (Named::Setting, vec![setting, over]),
             Measure::ParallelSections { policy, .. }
             | Measure::TimeChange { policy, .. }
             | Measure::TimeChangeBeyond { policy, .. }
             | Measure::TimeSaved { policy, .. }
             | Measure::TimeSavedBeyond { policy, .. }
             | Measure::L2MissesDivided { policy, .. }
-            | Measure::L3MissesDivided { policy, .. } => vec![policy],
-            Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
-            _ => Vec::new(),
+            | Measure::L3MissesDivided { policy, .. } => (Named::Policy, vec![policy]),
+            Measure::ParallelSectionsMinus { policy, minus, .. } => (Named::Policy, vec![policy, minus]),
+            Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => (Named::Order, vec![order]),
+            _ => (Named::Policy, Vec::new()),
         }
     }
 
-    /// The orders of tasks that it names.
-    fn orders(&self) -> Vec<&str> {
-        match self {
-            Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => vec![order],
-            _ => Vec::new(),
-        }
-    }
-
-    /// The settings, policies and orders that a mutant can put others in the place of.
-    fn names_mut(&mut self) -> Vec<&mut String> {
-        match self {
-            Measure::ParallelTime { setting, over, .. }
-            | Measure::ParallelTimeLead { setting, over, .. }
-            | Measure::ParallelMisses { setting, over, .. } => vec![setting, over],
-            Measure::ParallelSections { policy, .. }
-            | Measure::TimeChange { policy, .. }
-            | Measure::TimeChangeBeyond { policy, .. }
-            | Measure::TimeSaved { policy, .. }
-            | Measure::TimeSavedBeyond { policy, .. }
-            | Measure::L2MissesDivided { policy, .. }
-            | Measure::L3MissesDivided { policy, .. } => vec![policy],
-            Measure::ParallelSectionsMinus { policy, minus, .. } => vec![policy, minus],
-            Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => vec![order],
-            _ => Vec::new(),
-        }
+    /// Those of one kind.
+    fn names(&self, kind: Named) -> Vec<String> {
+        let mut copy = self.clone();
+        let (named, names) = copy.names_mut();
+        let of_kind = names.into_iter().filter(|_| named == kind);
+        of_kind.map(std::mem::take).collect()
     }
 }
 
 impl Claim {
+    fn names(&self, kind: Named) -> impl Iterator<Item = String> {
+        self.rows.iter().flat_map(move |row| row.measure.names(kind))
+    }
+
+    /// The first name of a kind that is not among those that there are.
+    fn first_unknown(&self, kind: Named, known: &[&str]) -> Option<String> {
+        self.names(kind).find(|name| !known.contains(&name.as_str()))
+    }
+
     /// A mutant puts something that exists in the place of something that the claim names; if not, what is
     /// wrong and how to mend it.
     fn check_mutant(&self, from: &str, to: &str, settings: &[&str]) -> Result<(), (String, String)> {
-        let measures = || self.rows.iter().map(|row| &row.measure);
-        if measures().any(|measure| measure.policies().contains(&from)) {
+        let is_named = |kind| self.names(kind).any(|name| name == from);
+        if is_named(Named::Policy) {
             let is_there = Policies::load(to).is_ok();
             let wrong =
                 || (format!("no policy is called {to:?}"), "name one of `hearth list policies`".into());
             return if is_there { Ok(()) } else { Err(wrong()) };
         }
-        let (kind, names) = match measures().any(|measure| measure.orders().contains(&from)) {
+        let (kind, names) = match is_named(Named::Order) {
             true => ("order of tasks", &data::ORDERS[..]),
             false => ("setting", settings),
         };

@@ -1,20 +1,19 @@
-//! The chat of the Linux Benchmark Suite: rooms of users who send each other messages through a server, over TCP
-//! on the loopback.
+//! The chat of the Linux Benchmark Suite (Hartner, IBM, 2000): rooms of users who send each other messages through
+//! a server, over TCP on the loopback.
 //!
-//! Each user has a connection, and for it a sender and a receiver in the client and in the server. A message
-//! goes from the client's sender to the server's receiver, which puts it into the queues of all other users of
-//! the room and wakes the server's senders; these write it to the clients' receivers. Nobody waits for answers,
-//! so what the server has not sent yet piles up in its queues. All four threads of a user work on the data of
-//! one room, which is the fragment that they declare, by a number that client and server share.
+//! Each user has a connection, and for it a sender and a receiver in the client and in the server. A message goes
+//! from the client's sender to the server's receiver, which counts it in the user's semaphore; the user's sender
+//! in the server waits for that and writes a message to the connection of each other user of the room, where the
+//! client's receiver reads it. Nobody waits for answers. All four threads of a user work on the data of one room,
+//! which is the fragment that they declare, by a number that client and server share.
 
+use crate::messages::{Arrivals, MESSAGE_BYTES, Message, Stack, task};
 use crate::streams::{Kind as StreamKind, Stream, Transport, touch};
 use crate::{Built, Description, Kind, Numbers, Parameter, scaled};
 use hearth_hardware::{Address, Placement};
-use hearth_sim::memory::{Array, Memory};
-use hearth_sim::program::{Application, Cpu, TaskId};
-use hearth_sim::two_phase::BlockingLock;
-use std::cell::RefCell;
-use std::collections::VecDeque;
+use hearth_sim::memory::{Code, Memory};
+use hearth_sim::program::{Application, Cpu};
+use hearth_sim::sync::Semaphore;
 use std::rc::Rc;
 
 /// What this program is.
@@ -37,237 +36,201 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const MESSAGE_BYTES: u64 = 100;
-/// Bit 63 of a fragment's number: it is the same for all programs.
-const SHARED: u64 = 1 << 63;
-/// What a thread touches of its own stack around a system call.
-const STACK_BYTES: u64 = 256;
-/// A user's queue in the server: lock, head, tail and condition.
-const QUEUE_BYTES: u64 = 128;
-/// From the heap: a message with its count of readers, and a place in a queue.
-const NOTE_BYTES: u64 = MESSAGE_BYTES + 12;
-const PLACE_BYTES: u64 = 24;
-/// Cycles to put a message into a queue, and to take it out.
-const QUEUE_CYCLES: u64 = 100;
+/// A thread's entry in its program's table: room, semaphores, sockets, counts, a buffer.
+const ENTRY_BYTES: u64 = 124;
+/// In the kernel: a set of semaphores, and each of it.
+const SET_BYTES: u64 = 64;
+const SEMAPHORE_BYTES: u64 = 8;
+/// Kernel text and cycles of an operation on a semaphore, beside the system call.
+const SEMAPHORE_CODE: u64 = 1 << 10;
+const SEMAPHORE_CYCLES: u64 = 500;
 
 /// TCP over the loopback in Linux 2.6: half of a `tcp_sock`; an `sk_buff` and its data of 512 bytes; as many of
-/// these as the default receive buffer of 87,380 bytes admits.
+/// these as the default receive buffer of 87,380 bytes admits. Writers wake when a third is free.
 static TCP: StreamKind = StreamKind {
     send: (8 << 10, 5_000),
     receive: (4 << 10, 2_500),
     end_bytes: 512,
     buffer_bytes: 768,
     capacity: 113,
+    writable: 75,
 };
 
-/// What a message says: who wrote it, and which of his messages it is.
+/// A program's table of its threads: one entry for both of a connection.
 #[derive(Clone, Copy)]
-struct Message {
-    from: usize,
-    number: usize,
-}
+struct Table(Address);
 
-/// A message in the server's heap, and how many have still to send it.
-struct Note {
-    message: Message,
-    at: Address,
-    left: RefCell<usize>,
-}
-
-/// A user's queue in the server.
-struct Queue {
-    lock: BlockingLock,
-    at: Address,
-    waiting: RefCell<VecDeque<(Address, Rc<Note>)>>,
-    /// The user's sender, if it waits for the queue.
-    sleeper: RefCell<Option<TaskId>>,
-}
-
-/// The server's heap: free pieces of the two sizes, the last freed first.
-struct Heap {
-    memory: Memory,
-    notes: RefCell<Vec<Address>>,
-    places: RefCell<Vec<Address>>,
+/// A room's semaphores, one for each user: messages that have come from him.
+struct Semaphores {
+    of_user: Vec<Semaphore>,
+    set: Address,
+    code: Code,
 }
 
 /// A room, as its threads share it.
 struct Room {
     users: usize,
     messages: usize,
+    /// By user.
     to_server: Vec<Stream<Message>>,
     to_client: Vec<Stream<Message>>,
-    queues: Vec<Queue>,
-    heap: Rc<Heap>,
-    /// By receiver and sender: the messages that came, in order.
-    came: RefCell<Vec<Vec<usize>>>,
+    client: Table,
+    server: Table,
+    came: Semaphores,
+    arrivals: Arrivals,
+}
+
+/// What there is once.
+struct Shared<'a> {
+    memory: &'a Memory,
+    tcp: Transport,
+    semaphore_code: Code,
+    client: Table,
+    server: Table,
 }
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of messages.
 pub(crate) fn build(memory: &Memory, scale: f64, _seed: u64, numbers: &Numbers) -> Built {
     let (rooms, users) = (numbers.of("rooms"), numbers.of("users"));
     let messages = scaled(numbers.of("messages"), scale);
-    let tcp = Transport::new(memory, &TCP);
-    let heap =
-        Rc::new(Heap { memory: memory.clone(), notes: RefCell::default(), places: RefCell::default() });
+    let shared = Shared {
+        memory,
+        tcp: Transport::new(memory, &TCP),
+        semaphore_code: memory.code(SEMAPHORE_CODE),
+        client: Table::new(memory, rooms * users),
+        server: Table::new(memory, rooms * users),
+    };
     let rooms: Vec<Rc<Room>> =
-        (0..rooms).map(|_| Rc::new(Room::new(memory, &tcp, &heap, users, messages))).collect();
+        (0..rooms).map(|number| Rc::new(Room::new(&shared, number, users, messages))).collect();
     let (mut client, mut server) = (Application::new("client"), Application::new("server"));
     for (number, room) in rooms.iter().enumerate() {
         for user in 0..users {
-            let thread =
-                |side: &mut Application, name: &str, work: fn(&Room, &mut Cpu<'_>, usize, Address)| {
-                    let room = Rc::clone(room);
-                    let stack = memory.segment(STACK_BYTES + MESSAGE_BYTES, Placement::FirstTouch).base;
-                    side.task(&format!("{name}-{number}-{user}"), move |cpu| {
-                        cpu.enter(SHARED | (number as u64 + 1));
-                        work(&room, cpu, user, stack);
-                        cpu.leave();
-                    });
-                };
+            let thread = |side: &mut Application, name: &str, work: fn(&Room, &mut Cpu<'_>, usize, Stack)| {
+                let room = Rc::clone(room);
+                let name = format!("{name}-{number}-{user}");
+                task(side, &name, memory, number, move |cpu, stack| work(&room, cpu, user, stack));
+            };
             thread(&mut server, "server-receiver", Room::receive_at_server);
             thread(&mut server, "server-sender", Room::send_from_server);
-            thread(&mut client, "client-receiver", Room::receive_at_client);
             thread(&mut client, "client-sender", Room::send_from_client);
+            thread(&mut client, "client-receiver", Room::receive_at_client);
         }
     }
     let check = move || rooms.iter().enumerate().try_for_each(|(number, room)| room.check(number));
     Built { applications: vec![client, server], check: Box::new(check) }
 }
 
-impl Heap {
-    /// A piece of memory, and one to give back to. Each costs a store to the piece.
-    fn take(&self, cpu: &mut Cpu<'_>, free: &RefCell<Vec<Address>>, bytes: u64) -> Address {
-        let freed = free.borrow_mut().pop();
-        let at = freed.unwrap_or_else(|| self.memory.segment(bytes, Placement::FirstTouch).base);
-        touch(cpu, at, bytes);
-        at
+impl Table {
+    fn new(memory: &Memory, entries: usize) -> Self {
+        Self(memory.segment(entries as u64 * ENTRY_BYTES, Placement::FirstTouch).base)
+    }
+
+    /// From some entry on.
+    fn from(self, entry: usize) -> Self {
+        Self(self.entry(entry))
+    }
+
+    fn entry(self, entry: usize) -> Address {
+        self.0 + entry as u64 * ENTRY_BYTES
+    }
+
+    /// A look at a connection's socket.
+    fn socket(self, cpu: &mut Cpu<'_>, user: usize) {
+        cpu.read(self.entry(user));
+    }
+
+    /// A message more.
+    fn count(self, cpu: &mut Cpu<'_>, user: usize) {
+        cpu.write(self.entry(user));
     }
 }
 
-impl Queue {
-    fn new(memory: &Memory) -> Self {
-        let words: Array<u64> = memory.array(QUEUE_BYTES as usize / size_of::<u64>(), Placement::FirstTouch);
-        Self {
-            lock: BlockingLock::new(&words, 0),
-            at: words.address(0),
-            waiting: RefCell::default(),
-            sleeper: RefCell::default(),
-        }
+impl Semaphores {
+    fn new(memory: &Memory, code: Code, users: usize) -> Self {
+        let bytes = SET_BYTES + users as u64 * SEMAPHORE_BYTES;
+        let set = memory.segment(bytes, Placement::FirstTouch).base;
+        Self { of_user: (0..users).map(|_| Semaphore::new(0)).collect(), set, code }
     }
 
-    fn put(&self, cpu: &mut Cpu<'_>, place: Address, note: Rc<Note>) {
-        self.lock.acquire(cpu);
-        touch(cpu, self.at, QUEUE_BYTES);
-        cpu.compute(QUEUE_CYCLES);
-        self.waiting.borrow_mut().push_back((place, note));
-        let sleeper = self.sleeper.take();
-        self.lock.release(cpu);
-        if let Some(sleeper) = sleeper {
-            cpu.wake(sleeper);
-        }
+    fn post(&self, cpu: &mut Cpu<'_>, user: usize) {
+        self.operate(cpu, user).post(cpu);
     }
 
-    /// Takes the first out; blocks while there is none.
-    fn take(&self, cpu: &mut Cpu<'_>) -> (Address, Rc<Note>) {
-        loop {
-            self.lock.acquire(cpu);
-            touch(cpu, self.at, QUEUE_BYTES);
-            cpu.compute(QUEUE_CYCLES);
-            let first = self.waiting.borrow_mut().pop_front();
-            if first.is_none() {
-                self.sleeper.replace(Some(cpu.task()));
-            }
-            self.lock.release(cpu);
-            match first {
-                Some((place, note)) => {
-                    touch(cpu, place, PLACE_BYTES);
-                    return (place, note);
-                }
-                None => cpu.block(),
-            }
-        }
+    fn wait(&self, cpu: &mut Cpu<'_>, user: usize) {
+        self.operate(cpu, user).wait(cpu);
+    }
+
+    /// What the kernel does for either.
+    fn operate(&self, cpu: &mut Cpu<'_>, user: usize) -> &Semaphore {
+        cpu.fetch(self.code);
+        cpu.compute(SEMAPHORE_CYCLES);
+        touch(cpu, self.set, SET_BYTES);
+        cpu.write(self.set + SET_BYTES + user as u64 * SEMAPHORE_BYTES);
+        &self.of_user[user]
     }
 }
 
 impl Room {
-    fn new(memory: &Memory, tcp: &Transport, heap: &Rc<Heap>, users: usize, messages: usize) -> Self {
+    fn new(shared: &Shared<'_>, number: usize, users: usize, messages: usize) -> Self {
+        let tcp = &shared.tcp;
         let ends: Vec<(Address, Address)> = (0..users).map(|_| (tcp.end(), tcp.end())).collect();
         Self {
             users,
             messages,
             to_server: ends.iter().map(|&(client, server)| tcp.stream(client, server)).collect(),
             to_client: ends.iter().map(|&(client, server)| tcp.stream(server, client)).collect(),
-            queues: (0..users).map(|_| Queue::new(memory)).collect(),
-            heap: Rc::clone(heap),
-            came: RefCell::new(vec![vec![0; users]; users]),
+            client: shared.client.from(number * users),
+            server: shared.server.from(number * users),
+            came: Semaphores::new(shared.memory, shared.semaphore_code, users),
+            arrivals: Arrivals::new(users),
         }
     }
 
-    /// Messages that come to a user.
-    fn expected(&self) -> usize {
-        (self.users - 1) * self.messages
-    }
-
-    fn send_from_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn send_from_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
+        cpu.write_span(stack.message(), MESSAGE_BYTES);
         for number in 0..self.messages {
-            touch(cpu, stack, STACK_BYTES);
-            cpu.write_span(stack + STACK_BYTES, MESSAGE_BYTES);
-            let message = Message { from: user, number };
-            self.to_server[user].send(cpu, stack + STACK_BYTES, MESSAGE_BYTES, message);
+            stack.call(cpu);
+            self.to_server[user].send(cpu, stack.message(), MESSAGE_BYTES, Message { from: user, number });
+            self.client.count(cpu, user);
         }
     }
 
-    fn receive_at_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
+    fn receive_at_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
         for _ in 0..self.messages {
-            touch(cpu, stack, STACK_BYTES);
-            let at = self.heap.take(cpu, &self.heap.notes, NOTE_BYTES);
-            let message = self.to_server[user].receive(cpu, at, MESSAGE_BYTES);
-            let note = Rc::new(Note { message, at, left: RefCell::new(self.users - 1) });
+            stack.call(cpu);
+            self.server.socket(cpu, user);
+            self.to_server[user].receive(cpu, stack.message(), MESSAGE_BYTES);
+            self.came.post(cpu, user);
+            self.server.count(cpu, user);
+        }
+    }
+
+    /// Messages go on without what they say: the sender has a buffer of its own.
+    fn send_from_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
+        for number in 0..self.messages {
+            self.came.wait(cpu, user);
             for other in (0..self.users).filter(|&other| other != user) {
-                let place = self.heap.take(cpu, &self.heap.places, PLACE_BYTES);
-                self.queues[other].put(cpu, place, Rc::clone(&note));
+                stack.call(cpu);
+                self.server.socket(cpu, other);
+                let message = Message { from: user, number };
+                self.to_client[other].send(cpu, stack.message(), MESSAGE_BYTES, message);
+                self.server.count(cpu, user);
             }
         }
     }
 
-    fn send_from_server(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
-        for _ in 0..self.expected() {
-            touch(cpu, stack, STACK_BYTES);
-            let (place, note) = self.queues[user].take(cpu);
-            self.heap.places.borrow_mut().push(place);
-            self.to_client[user].send(cpu, note.at, MESSAGE_BYTES, note.message);
-            cpu.write(note.at + MESSAGE_BYTES);
-            let left = note.left.replace_with(|left| *left - 1) - 1;
-            if left == 0 {
-                self.heap.notes.borrow_mut().push(note.at);
-            }
-        }
-    }
-
-    fn receive_at_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Address) {
-        for _ in 0..self.expected() {
-            touch(cpu, stack, STACK_BYTES);
-            let message = self.to_client[user].receive(cpu, stack + STACK_BYTES, MESSAGE_BYTES);
-            let came = &mut self.came.borrow_mut()[user][message.from];
-            if *came == message.number {
-                *came += 1;
-            }
+    fn receive_at_client(&self, cpu: &mut Cpu<'_>, user: usize, stack: Stack) {
+        for _ in 0..(self.users - 1) * self.messages {
+            stack.call(cpu);
+            let message = self.to_client[user].receive(cpu, stack.message(), MESSAGE_BYTES);
+            self.client.count(cpu, user);
+            self.arrivals.note(user, message);
         }
     }
 
     /// Every message has come to every other user of the room, in the order of its sender.
     fn check(&self, number: usize) -> Result<(), String> {
-        for (to, came) in self.came.borrow().iter().enumerate() {
-            for (from, &came) in came.iter().enumerate() {
-                let expected = if from == to { 0 } else { self.messages };
-                if came != expected {
-                    return Err(format!(
-                        "room {number}: {came} of {expected} messages came in order from user {from} to {to}"
-                    ));
-                }
-            }
-        }
-        Ok(())
+        self.arrivals.check(number, |to, from| if to == from { 0 } else { self.messages })
     }
 }
 

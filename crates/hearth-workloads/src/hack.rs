@@ -3,12 +3,11 @@
 //! Each receiver has a pipe, which all senders of its group write to. What a group's processes share is the
 //! kernel's: pipes and their pages. It is the fragment that they declare, by name, as processes must.
 
-use crate::streams::{Kind as StreamKind, Stream, Transport, touch};
+use crate::messages::{Arrivals, MESSAGE_BYTES, Message, Stack, task};
+use crate::streams::{Kind as StreamKind, Stream, Transport};
 use crate::{Built, Description, Kind, Numbers, Parameter, scaled};
-use hearth_hardware::{Address, Placement};
 use hearth_sim::memory::Memory;
 use hearth_sim::program::{Application, Cpu};
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// What this program is.
@@ -31,19 +30,17 @@ pub const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-const MESSAGE_BYTES: u64 = 100;
-/// Bit 63 of a fragment's number: it is the same for all processes.
-const SHARED: u64 = 1 << 63;
-/// What a process touches of its own stack around a system call.
-const STACK_BYTES: u64 = 256;
+/// Messages that fit into a page.
+const CAPACITY: usize = 4096 / MESSAGE_BYTES as usize;
 
-/// A pipe of Linux 2.6: one page, and the part of its inode that says who waits.
+/// A pipe of Linux 2.6: one page, and the part of its inode that says who waits. Each read wakes the writers.
 static PIPE: StreamKind = StreamKind {
     send: (2 << 10, 1_500),
     receive: (2 << 10, 1_500),
     end_bytes: 128,
     buffer_bytes: 0,
-    capacity: 4096 / MESSAGE_BYTES as usize,
+    capacity: CAPACITY,
+    writable: CAPACITY - 1,
 };
 
 /// A group, as its processes share it.
@@ -51,9 +48,8 @@ struct Group {
     pairs: usize,
     messages: usize,
     /// To each receiver.
-    pipes: Vec<Stream<(usize, usize)>>,
-    /// By receiver and sender: the messages that came, in order.
-    came: RefCell<Vec<Vec<usize>>>,
+    pipes: Vec<Stream<Message>>,
+    arrivals: Arrivals,
 }
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of messages.
@@ -66,13 +62,11 @@ pub(crate) fn build(memory: &Memory, scale: f64, _seed: u64, numbers: &Numbers) 
     let mut application = Application::new(DESCRIPTION.name);
     for (number, group) in groups.iter().enumerate() {
         for pair in 0..pairs {
-            let mut process = |name: &str, work: fn(&Group, &mut Cpu<'_>, usize, Address)| {
+            let mut process = |name: &str, work: fn(&Group, &mut Cpu<'_>, usize, Stack)| {
                 let group = Rc::clone(group);
-                let stack = memory.segment(STACK_BYTES + MESSAGE_BYTES, Placement::FirstTouch).base;
-                application.task(&format!("{name}-{number}-{pair}"), move |cpu| {
-                    cpu.enter(SHARED | (number as u64 + 1));
+                let name = format!("{name}-{number}-{pair}");
+                task(&mut application, &name, memory, number, move |cpu, stack| {
                     work(&group, cpu, pair, stack);
-                    cpu.leave();
                 });
             };
             process("receiver", Group::receive);
@@ -90,41 +84,29 @@ impl Group {
             let end = pipe.end();
             pipe.stream(end, end)
         };
-        let came = RefCell::new(vec![vec![0; pairs]; pairs]);
-        Self { pairs, messages, pipes: (0..pairs).map(stream).collect(), came }
+        Self { pairs, messages, pipes: (0..pairs).map(stream).collect(), arrivals: Arrivals::new(pairs) }
     }
 
-    fn send(&self, cpu: &mut Cpu<'_>, sender: usize, stack: Address) {
+    fn send(&self, cpu: &mut Cpu<'_>, sender: usize, stack: Stack) {
         for number in 0..self.messages {
             for pipe in &self.pipes {
-                touch(cpu, stack, STACK_BYTES);
-                pipe.send(cpu, stack + STACK_BYTES, MESSAGE_BYTES, (sender, number));
+                stack.call(cpu);
+                pipe.send(cpu, stack.message(), MESSAGE_BYTES, Message { from: sender, number });
             }
         }
     }
 
-    fn receive(&self, cpu: &mut Cpu<'_>, receiver: usize, stack: Address) {
+    fn receive(&self, cpu: &mut Cpu<'_>, receiver: usize, stack: Stack) {
         for _ in 0..self.pairs * self.messages {
-            touch(cpu, stack, STACK_BYTES);
-            let (sender, number) = self.pipes[receiver].receive(cpu, stack + STACK_BYTES, MESSAGE_BYTES);
-            let came = &mut self.came.borrow_mut()[receiver][sender];
-            if *came == number {
-                *came += 1;
-            }
+            stack.call(cpu);
+            let message = self.pipes[receiver].receive(cpu, stack.message(), MESSAGE_BYTES);
+            self.arrivals.note(receiver, message);
         }
     }
 
     /// Every message has come to its receiver, in the order of its sender.
     fn check(&self, number: usize) -> Result<(), String> {
-        for (receiver, came) in self.came.borrow().iter().enumerate() {
-            if let Some(sender) = came.iter().position(|&came| came != self.messages) {
-                let (came, all) = (came[sender], self.messages);
-                return Err(format!(
-                    "group {number}: {came} of {all} messages came from {sender} to {receiver}"
-                ));
-            }
-        }
-        Ok(())
+        self.arrivals.check(number, |_, _| self.messages)
     }
 }
 

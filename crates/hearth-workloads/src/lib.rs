@@ -28,6 +28,7 @@ pub mod editor;
 pub mod hack;
 pub mod locus;
 pub mod matrix;
+mod messages;
 mod mix;
 pub mod mp3d;
 pub mod ocean;

@@ -24,8 +24,9 @@ pub(crate) struct Kind {
     pub(crate) end_bytes: u64,
     /// Bytes of the buffer that is allocated for each message; 0 if all share one page.
     pub(crate) buffer_bytes: u64,
-    /// Messages that a stream holds.
+    /// Messages that a stream holds, and to how many it empties before those that wait to write are woken.
     pub(crate) capacity: usize,
+    pub(crate) writable: usize,
 }
 
 /// A kind of stream on a machine. Clones are the same.
@@ -144,7 +145,7 @@ impl<T> Stream<T> {
                 break first;
             }
         };
-        let writer = self.state.borrow_mut().writers.pop_front();
+        let writers = self.writers_to_wake();
         cpu.read_span(at, bytes);
         cpu.write_span(to, bytes);
         touch(cpu, self.ends[1], kind.end_bytes);
@@ -152,10 +153,17 @@ impl<T> Stream<T> {
             touch(cpu, at + bytes, kind.buffer_bytes.saturating_sub(bytes));
             self.transport.pool.borrow_mut().give(cpu.number(), at);
         }
-        if let Some(writer) = writer {
-            cpu.wake(writer);
-        }
+        writers.into_iter().for_each(|writer| cpu.wake(writer));
         message
+    }
+
+    /// All that wait to write, once there is room enough.
+    fn writers_to_wake(&self) -> VecDeque<TaskId> {
+        let mut state = self.state.borrow_mut();
+        match state.messages.len() <= self.transport.kind.writable {
+            true => std::mem::take(&mut state.writers),
+            false => VecDeque::new(),
+        }
     }
 
     /// Blocks while the stream is so, in one of its queues. What follows happens in its true order of time.
