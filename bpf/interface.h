@@ -182,8 +182,11 @@ struct hearth_registration {
 	/* Where it is in the task's memory; 0 for nowhere. */
 	u64 word_at;
 	s32 tid;
+	/* The process whose task it has to be. */
+	s32 process;
 	/* Set if there is such a task. */
 	u32 found;
+	u32 pad;
 };
 
 /* What the scheduler remembers of a task. */

@@ -14,7 +14,7 @@ int hearth_register(struct hearth_registration *registration)
 
 	if (!p)
 		return 0;
-	tc = task_ctx(p);
+	tc = p->tgid == registration->process ? task_ctx(p) : NULL;
 	if (tc) {
 		tc->word_at = registration->word_at;
 		registration->found = true;

@@ -18,6 +18,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
             "tasks/follow.c",
             "tasks/gaps.c",
             "tasks/declare.c",
+            "tasks/fragments.c",
             "../../hearth-hints/src/hints.c",
             "../../hearth-hints/src/limits.c",
             "../../hearth-hints/src/fragments.c",

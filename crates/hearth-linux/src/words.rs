@@ -12,14 +12,15 @@
 
 use crate::Error;
 use bytemuck::{Pod, Zeroable};
+use hearth_host::task::threads_of;
 use hearth_seam::Registration;
 use libbpf_rs::libbpf_sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use std::fs::{self, Permissions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -96,7 +97,7 @@ fn serve(listener: &UnixListener, stopped: &UnixStream, registrar: &mut Registra
     }
 }
 
-fn answer(mut client: UnixStream, registrar: &mut Registrar) -> std::io::Result<()> {
+fn answer(mut client: UnixStream, registrar: &mut Registrar) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
@@ -104,29 +105,26 @@ fn answer(mut client: UnixStream, registrar: &mut Registrar) -> std::io::Result<
     let mut said = [0; size_of::<Asked>()];
     client.read_exact(&mut said)?;
     let Asked { version, tid, word_at } = bytemuck::pod_read_unaligned(&said);
-    let result = match thread_of(process, tid) {
-        _ if version != VERSION => libc::EPROTONOSUPPORT,
-        None => libc::ESRCH,
-        Some(tid) => registrar
-            .register(tid, word_at)
-            .err()
-            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO)),
+    let known = match version {
+        VERSION => registrar.register(process, tid, word_at),
+        _ => Err(io::Error::from_raw_os_error(libc::EPROTONOSUPPORT)),
     };
+    let result = known.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
     client.write_all(&result.to_ne_bytes())
 }
 
-/// The thread of a process that has this number in the process's own namespace.
+/// A process's thread by the number that it has in the process's own namespace.
 fn thread_of(process: i32, tid: u32) -> Option<i32> {
-    let has_number = |thread: i32| {
-        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok()?;
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        (numbers.split_whitespace().last()?.parse() == Ok(tid)).then_some(thread)
+    let namespace = |of: &str| fs::metadata(format!("/proc/{of}/ns/pid")).ok().map(|meta| meta.ino());
+    if namespace(&process.to_string()).is_some_and(|its| namespace("self") == Some(its)) {
+        return i32::try_from(tid).ok().filter(|tid| *tid > 0);
+    }
+    let has_number = |thread: &i32| {
+        let status = fs::read_to_string(format!("/proc/{process}/task/{thread}/status")).ok();
+        let numbers = status.as_deref()?.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        Some(numbers.split_whitespace().last()?.parse() == Ok(tid))
     };
-    // In most namespaces the number is the daemon's, too.
-    i32::try_from(tid).ok().and_then(has_number).or_else(|| {
-        let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
-        threads.flatten().find_map(|thread| has_number(thread.file_name().to_str()?.parse().ok()?))
-    })
+    threads_of(process).find(|thread| has_number(thread) == Some(true))
 }
 
 /// Tells the scheduler of words.
@@ -137,32 +135,35 @@ struct Registrar {
 }
 
 impl Registrar {
-    fn register(&mut self, tid: i32, word_at: u64) -> std::io::Result<()> {
+    /// The word of a process's thread, by its number there, lies at this address.
+    fn register(&mut self, process: i32, tid: u32, word_at: u64) -> io::Result<()> {
+        let gone = || io::Error::from_raw_os_error(libc::ESRCH);
+        let tid = thread_of(process, tid).ok_or_else(gone)?;
         if self.switches.is_none() {
             self.switches = Some(attach(self.programs.switched.as_fd())?);
         }
-        let mut registration = Registration { word_at, tid, found: 0 };
+        let mut registration = Registration { word_at, tid, process, found: 0, pad: 0 };
         run(self.programs.register.as_fd(), &mut registration)?;
         match registration.found {
-            0 => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
+            0 => Err(gone()),
             _ => Ok(()),
         }
     }
 }
 
 /// Attaches a tracing program for as long as the descriptor is open.
-fn attach(program: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+fn attach(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: without a name there is nothing that the call reads.
     let link = unsafe { libbpf_sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) };
     if link < 0 {
-        return Err(std::io::Error::from_raw_os_error(-link));
+        return Err(io::Error::from_raw_os_error(-link));
     }
     // SAFETY: the descriptor is new, and nobody else's.
     Ok(unsafe { OwnedFd::from_raw_fd(link) })
 }
 
 /// Runs a program of type `syscall`, which may change its argument.
-fn run(program: BorrowedFd<'_>, registration: &mut Registration) -> std::io::Result<()> {
+fn run(program: BorrowedFd<'_>, registration: &mut Registration) -> io::Result<()> {
     let mut options = libbpf_sys::bpf_test_run_opts {
         sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
         ctx_in: (&raw mut *registration).cast(),
@@ -172,7 +173,7 @@ fn run(program: BorrowedFd<'_>, registration: &mut Registration) -> std::io::Res
     // SAFETY: the options are complete, and name memory of the right size that lives during the call.
     match unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), &raw mut options) } {
         0 => Ok(()),
-        error => Err(std::io::Error::from_raw_os_error(-error)),
+        error => Err(io::Error::from_raw_os_error(-error)),
     }
 }
 
@@ -183,10 +184,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_known_only_in_its_own_process() {
-        let (process, tid) = (std::process::id() as i32, rustix::thread::gettid().as_raw_nonzero().get());
-        assert_eq!(thread_of(process, tid as u32), Some(tid));
-        assert_eq!(thread_of(process, 1), None);
+    fn in_the_same_namespace_a_thread_has_its_own_number() {
+        let process = std::process::id() as i32;
+        assert_eq!(thread_of(process, 17), Some(17));
+        assert_eq!(thread_of(process, 0), None);
         assert_eq!(thread_of(process, u32::MAX), None);
+        assert_eq!(thread_of(i32::MAX, 17), None);
     }
 }

@@ -251,8 +251,12 @@ shared! {
         pub word_at: u64,
         /// The task.
         pub tid: i32,
+        /// The process whose task it has to be.
+        pub process: i32,
         /// Set to 1 if there is such a task.
         pub found: u32,
+        /// Nothing.
+        pub pad: u32,
     }
 }
 

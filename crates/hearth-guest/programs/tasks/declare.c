@@ -8,7 +8,7 @@
  * its own, one at address 0xdead000, or one in the middle of nowhere. With `change` each declares
  * the next number halfway, and says where it is at once. With `library` they do it as programs do.
  *
- *   task=I fragment=F registered=E first=C last=C moves=N cpu_ns=T at_once=C
+ *   task=I pid=P fragment=F registered=E first=C last=C moves=N cpu_ns=T at_once=C
  *
  * E is the daemon's answer; the CPUs are those of the second half, and N how often they changed.
  */
@@ -24,7 +24,7 @@
 
 struct declarer {
 	uint64_t fragment, cpu_ns;
-	int registered, first, last, moves, at_once;
+	int pid, registered, first, last, moves, at_once;
 };
 
 static uint64_t length_ns;
@@ -66,6 +66,7 @@ static void work(int me)
 		address = 0xdead000;
 	if (!strcmp(how, "wild"))
 		address = 0xffff888000000000;
+	self->pid = getpid();
 	self->first = self->last = self->at_once = -1;
 	if (!strcmp(how, "library")) {
 		hearth_enter(self->fragment);
@@ -112,10 +113,10 @@ int command_declare(int argc, char **argv)
 	for (i = 0; i < count; i++) {
 		struct declarer *one = &state->all[i];
 
-		printf("task=%d fragment=%lu registered=%d first=%d last=%d moves=%d cpu_ns=%lu "
-		       "at_once=%d\n",
-		       i, one->fragment & ~SHARED_BIT, one->registered, one->first, one->last,
-		       one->moves, one->cpu_ns, one->at_once);
+		printf("task=%d pid=%d fragment=%lu registered=%d first=%d last=%d moves=%d "
+		       "cpu_ns=%lu at_once=%d\n",
+		       i, one->pid, one->fragment & ~SHARED_BIT, one->registered, one->first,
+		       one->last, one->moves, one->cpu_ns, one->at_once);
 	}
 	return bad;
 }

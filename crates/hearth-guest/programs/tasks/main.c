@@ -16,6 +16,7 @@
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
  *   tasks gaps MS COUNT                              tasks that note when they run
  *   tasks declare MS FRAGMENT,... [HOW]              tasks that declare what they work on
+ *   tasks fragments THREADS EACH                    threads that declare many, one after the other
  *   tasks follow MS                                  prints how many CPUs it can get
  *
  * What runs for MS ms in spin and gaps ends earlier when it is sent SIGTERM, and prints what it
@@ -35,7 +36,7 @@ static const struct {
 	{"demoted", command_demoted},	{"hog", command_hog},
 	{"memory", command_memory},	{"pages", command_pages},
 	{"gaps", command_gaps},		{"follow", command_follow},
-	{"declare", command_declare},
+	{"declare", command_declare},	{"fragments", command_fragments},
 };
 
 int main(int argc, char **argv)
