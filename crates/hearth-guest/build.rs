@@ -1,53 +1,37 @@
 //! Compiles the programs that run in the guest, without shared libraries.
 
 use std::path::{Path, PathBuf};
-use std::{env, process};
+use std::{env, fs, process};
 
-const PROGRAMS: [(&str, &[&str]); 2] = [
-    ("bench", &["bench.c"]),
-    (
-        "tasks",
-        &[
-            "tasks/main.c",
-            "tasks/spin.c",
-            "tasks/waiting.c",
-            "tasks/classes.c",
-            "tasks/ends.c",
-            "tasks/pressure.c",
-            "tasks/pages.c",
-            "tasks/follow.c",
-            "tasks/gaps.c",
-            "tasks/declare.c",
-            "tasks/fragments.c",
-            "../../hearth-hints/src/hints.c",
-            "../../hearth-hints/src/limits.c",
-            "../../hearth-hints/src/fragments.c",
-            "../../hearth-hints/src/homes.c",
-            "../../hearth-hints/src/pays.c",
-            "../../hearth-hints/src/samples.c",
-            "../../hearth-hints/src/trial.c",
-            "../../hearth-hints/src/cpus.c",
-            "../../hearth-hints/src/place.c",
-            "../../hearth-hints/src/register.c",
-        ],
-    ),
-];
+const HINTS: &str = "../hearth-hints/src";
 
 fn main() {
     println!("cargo::rerun-if-changed=programs");
-    println!("cargo::rerun-if-changed=../hearth-hints/src");
+    println!("cargo::rerun-if-changed={HINTS}");
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
         fail("OUT_DIR is not set: build with cargo")
     };
-    for (program, sources) in PROGRAMS {
-        compile(program, sources, &out);
-    }
+    compile(&["programs/bench.c".into()], &out.join("bench"));
+    let tasks = [c_files("programs/tasks"), c_files(HINTS)].concat();
+    compile(&tasks, &out.join("tasks"));
 }
 
-fn compile(program: &str, sources: &[&str], out: &Path) {
+fn c_files(folder: &str) -> Vec<PathBuf> {
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| fail(&format!("cannot read {folder}: {error}")));
+    let mut files: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn compile(sources: &[PathBuf], program: &Path) {
     let mut compile = cc::Build::new().opt_level(2).get_compiler().to_command();
     compile.args(["-std=gnu11", "-Wall", "-Wextra", "-static", "-no-pie", "-pthread"]);
-    compile.args(sources.iter().map(|source| format!("programs/{source}"))).arg("-o").arg(out.join(program));
+    compile.args(sources).arg("-o").arg(program);
     match compile.status() {
         Ok(status) if status.success() => {}
         Ok(status) => fail(&format!("{compile:?} failed ({status})")),

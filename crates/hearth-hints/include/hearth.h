@@ -19,6 +19,7 @@
 #ifndef HEARTH_H
 #define HEARTH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -76,11 +77,20 @@ void hearth_leave(void);
 uint64_t hearth_fragment(void);
 
 /*
- * A number from 1 to 2^62 - 1 is the process's own. These two make others: of the data that begins
- * at an address, known to this process, and of a name, the same in all processes.
+ * A number from 1 to 2^62 - 1 is the process's own. These make others: of the data that is or
+ * begins at an address, known to this process, and of a name, the same in all processes.
  */
 uint64_t hearth_fragment_at(const void *data);
 uint64_t hearth_fragment_named(const char *name);
+
+/*
+ * Makes so many bytes one fragment, the number of which hearth_fragment_at() returns for each of
+ * their addresses until they are forgotten, as they should be before they are freed. What is made
+ * or forgotten ends ranges that it overlaps. There may be 16,384; more are counted, and only
+ * their first address has their number.
+ */
+uint64_t hearth_fragment_range(const void *start, size_t length);
+void hearth_fragment_forget(const void *start, size_t length);
 
 /* The CPU where the fragment was last found, or -1 if it has no home. */
 int hearth_fragment_home(uint64_t fragment);
@@ -103,6 +113,7 @@ struct hearth_fragment_counts {
 	uint64_t refused; /* it stayed: bound by the program, too deep, too many fragments, or 0 */
 	uint64_t unmatched; /* hearth_leave() without hearth_enter() */
 	uint64_t rehomed;   /* fragments that got another home, since CPUs were unevenly loaded */
+	uint64_t unranged;  /* ranges that were too many */
 };
 
 void hearth_fragment_counts(struct hearth_fragment_counts *counts);

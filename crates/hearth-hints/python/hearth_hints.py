@@ -22,7 +22,7 @@ __all__ = ["Counts", "counts", "cpus", "fragment", "home", "inherit", "is_here",
 _NUMBERS = range(1 << 64)
 
 # What all threads of this process did until now: see hearth_fragment_counts in hearth.h.
-Counts = collections.namedtuple("Counts", "enters at_home moved stayed refused unmatched rehomed")
+Counts = collections.namedtuple("Counts", "enters at_home moved stayed refused unmatched rehomed unranged")
 
 
 def _load():

@@ -16,6 +16,9 @@
 /* Fragments that a process can have at a time. One that nobody entered for a second makes room. */
 #define HEARTH_MAX_FRAGMENTS 16384
 
+/* Ranges of addresses that are fragments, at a time. */
+#define HEARTH_MAX_RANGES 16384
+
 /* Where there are more CPUs than a cpu_set_t has, data affinity is off. */
 #define HEARTH_MAX_CPUS 1024
 
@@ -90,6 +93,13 @@ uint64_t hearth_enters(void);
 
 /* Says on standard error which fragments are where, those of most load first. */
 void hearth_homes_explain(void);
+
+/* Around a fork, so that the child's ranges are whole. */
+void hearth_ranges_stop(void);
+void hearth_ranges_go_on(void);
+
+/* Ranges that were too many. */
+uint64_t hearth_ranges_refused(void);
 
 /* The CPUs of the process, of this machine or of HEARTH_TOPOLOGY; 0 if they cannot be known. */
 int hearth_cpus_begin(void);

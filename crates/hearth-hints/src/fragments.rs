@@ -38,6 +38,8 @@ pub struct Counts {
     pub unmatched: u64,
     /// Fragments that got another home, since CPUs were unevenly loaded.
     pub rehomed: u64,
+    /// Ranges of addresses that were too many.
+    pub unranged: u64,
 }
 
 unsafe extern "C" {
@@ -45,6 +47,8 @@ unsafe extern "C" {
     safe fn hearth_leave();
     safe fn hearth_fragment() -> u64;
     safe fn hearth_fragment_at(data: *const c_void) -> u64;
+    safe fn hearth_fragment_range(start: *const c_void, length: usize) -> u64;
+    safe fn hearth_fragment_forget(start: *const c_void, length: usize);
     fn hearth_fragment_named(name: *const c_char) -> u64;
     safe fn hearth_fragment_home(fragment: u64) -> c_int;
     safe fn hearth_fragment_is_here(fragment: u64) -> c_int;
@@ -98,9 +102,28 @@ pub fn fragment() -> u64 {
     hearth_fragment()
 }
 
-/// The number of the data that begins here, known to this process alone.
+/// The number of the data that begins here, known to this process alone; or of the range that it is in.
 pub fn fragment_at<T: ?Sized>(data: &T) -> u64 {
     hearth_fragment_at(std::ptr::from_ref(data).cast())
+}
+
+/// Makes this data one fragment: its number is what [`fragment_at`] returns for each part of it, until it is
+/// forgotten, as it should be before it is dropped or moved. What overlaps it is forgotten. There may be
+/// 16,384 such ranges; of more only the first byte has the number.
+///
+/// ```
+/// let shard = vec![0_u64; 1000];
+/// let fragment = hearth_hints::fragments::range(&shard[..]);
+/// assert_eq!(hearth_hints::fragment_at(&shard[500]), fragment);
+/// hearth_hints::fragments::forget(&shard[..]);
+/// ```
+pub fn range<T: ?Sized>(data: &T) -> u64 {
+    hearth_fragment_range(std::ptr::from_ref(data).cast(), size_of_val(data))
+}
+
+/// What overlaps this data is no range any more.
+pub fn forget<T: ?Sized>(data: &T) {
+    hearth_fragment_forget(std::ptr::from_ref(data).cast(), size_of_val(data));
 }
 
 /// The number of a name, the same in all processes. A name ends where it has a zero byte.

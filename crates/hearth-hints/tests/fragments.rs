@@ -165,17 +165,6 @@ fn a_lone_loaded_fragment_stays() {
 }
 
 #[test]
-fn names_and_addresses_make_numbers_of_their_own() {
-    let ours = hearth_hints::fragment_named("shard 1");
-    assert_eq!(ours, hearth_hints::fragment_named("shard 1\0 and more"));
-    assert_ne!(ours, hearth_hints::fragment_named("shard 2"));
-    let data = [0_u8; 2];
-    let addresses = [&data[0], &data[1]].map(hearth_hints::fragment_at);
-    assert_ne!(addresses[0], addresses[1]);
-    assert!(ours >> 63 == 1 && addresses.iter().all(|number| number >> 62 == 1));
-}
-
-#[test]
 fn switched_off_nothing_is_done() {
     let mut run = Run::begin_with("HEARTH_FRAGMENTS", "off");
     run.order("enter 1");

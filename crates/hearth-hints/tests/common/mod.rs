@@ -15,13 +15,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn build(name: &str, sanitizer: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep().join(name);
-    let sources = ["fragments", "homes", "cpus", "place", "pays", "samples", "trial", "register", "limits"];
+    let files = std::fs::read_dir(root.join("src")).unwrap().map(|file| file.unwrap().path());
+    let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "c"));
     let built = Command::new("cc")
         .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
         .arg(format!("-fsanitize={sanitizer}"))
         .arg("-I")
         .arg(root.join("include"))
-        .args(sources.map(|source| root.join(format!("src/{source}.c"))))
+        .args(sources)
         .arg(root.join(format!("tests/programs/{name}.c")))
         .arg("-o")
         .arg(&out)

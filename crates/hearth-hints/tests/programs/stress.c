@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Threads that enter more fragments than there is room for, the same and different ones, nested,
- * while one asks for homes and counts. Homes are CPUs of the machine, and no enter is lost.
+ * and make and forget ranges of one array, while one asks for homes, counts and addresses.
+ * Homes are CPUs of the machine, no enter is lost, and an address is in a range that there was.
  */
 #include "hearth.h"
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #define ENTERS 60000
 
 static _Atomic int running = THREADS;
+static char array[1000];
 
 static void check(uint64_t fragment)
 {
@@ -20,6 +22,18 @@ static void check(uint64_t fragment)
 
 	if (home >= 48 || (home >= 16 && home < 32)) {
 		fprintf(stderr, "CPU %d is none of the machine\n", home);
+		exit(1);
+	}
+}
+
+/* Ranges are of as many bytes as there are threads at most; none begins at the array. */
+static void check_address(const char *data)
+{
+	uint64_t begin = hearth_fragment_at(data) - hearth_fragment_at(array);
+
+	if (begin > (uint64_t)(data - array) || begin + THREADS < (uint64_t)(data - array)) {
+		fprintf(stderr, "byte %td is in a range from %llu on\n", data - array,
+			(unsigned long long)begin);
 		exit(1);
 	}
 }
@@ -37,6 +51,13 @@ static void *enter(void *given)
 			hearth_leave();
 		}
 		hearth_leave();
+		if (at % 32 == 0) {
+			const char *data = &array[1 + (state >> 33) % 900];
+
+			hearth_fragment_range(data, (size_t)(uintptr_t)given);
+			check_address(data + 3);
+			hearth_fragment_forget(data, 1);
+		}
 	}
 	running--;
 	return NULL;
@@ -53,6 +74,7 @@ int main(void)
 	do {
 		hearth_fragment_counts(&counts);
 		check(counts.enters % 30000 + 1);
+		check_address(&array[counts.enters % 1000]);
 	} while (running);
 	for (at = 0; at < THREADS; at++)
 		pthread_join(threads[at], NULL);
