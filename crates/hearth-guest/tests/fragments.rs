@@ -26,6 +26,23 @@ section null
 tasks declare 500 1,2,3,4 null
 section wild
 tasks declare 500 1,2,3,4 wild
+section many
+tasks fragments 1000 10 >/tmp/many &
+until [ -s /tmp/many ]; do usleep 100000; done
+cat /tmp/many
+hearth status
+hearth explain $(pidof tasks) --for 20ms
+killall tasks
+wait
+section many-after
+hearth status
+section order
+mount -t tracefs tracefs /sys/kernel/tracing
+echo 1 >/sys/kernel/tracing/events/sched/sched_switch/enable
+taskset 2 tasks declare 800 1,2,3,4,1,2,3,4,1,2,3,4
+echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
+section switches
+grep 'prev_state=R .*next_comm=tasks' /sys/kernel/tracing/trace
 section killed
 tasks declare 60000 1,1,1,2,2,2 >/dev/null &
 usleep 300000
@@ -90,6 +107,49 @@ fn a_word_that_is_nowhere_is_no_fragment() {
         let ran_ns = numbers_in(output, section, "cpu_ns");
         assert!(ran_ns.iter().all(|&ran_ns| ran_ns > 450_000_000), "{}", text(output, section));
     }
+}
+
+/// What `hearth status` says of fragments: how many there are.
+fn fragments(output: &Output, section: &str) -> u64 {
+    let text = text(output, section);
+    let line = text.lines().find_map(|line| line.strip_prefix("Fragments: "));
+    line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn ten_thousand_fragments_of_a_thousand_threads_come_and_leave_nothing() {
+    let Some(output) = output() else { return };
+    assert!(text(output, "many").contains("threads=1000 fragments=10000"));
+    // The daemon may be too slow for some of a thousand threads that come at once.
+    assert!((900..=1000).contains(&fragments(output, "many")), "{}", text(output, "many"));
+    assert!(text(output, "many").contains("which lives on CPU"), "{}", text(output, "many"));
+    assert_eq!(fragments(output, "many-after"), 0);
+}
+
+/// The kernel's own account of who came after whom on a CPU where tasks of four fragments take turns.
+#[test]
+fn tasks_of_one_fragment_run_in_succession() {
+    let Some(output) = output() else { return };
+    let by_pid: BTreeMap<i64, u64> = records(output, "order", "fragment")
+        .iter()
+        .map(|record| (record.get("pid").unwrap(), record.get("fragment").unwrap()))
+        .collect();
+    let pid = |line: &str, key: &str| -> Option<i64> {
+        line.split_whitespace().find_map(|word| word.strip_prefix(key)?.parse().ok())
+    };
+    let switches = text(output, "switches");
+    let all: Vec<(u64, u64)> = switches
+        .lines()
+        .filter_map(|line| {
+            let of = |key| pid(line, key).and_then(|pid| by_pid.get(&pid).copied());
+            Some((of("prev_pid=")?, of("next_pid=")?))
+        })
+        .collect();
+    // When all are under way, and have settled. Of three turns in succession two follow the same fragment;
+    // chance would give 2 of 11.
+    let later = &all[all.len() / 2..];
+    let same = later.iter().filter(|(before, after)| before == after).count();
+    assert!(later.len() > 50 && 2 * same > later.len(), "{same} of {}:\n{switches}", later.len());
 }
 
 #[test]
