@@ -4,13 +4,16 @@
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_policy::fragments::partition::{greatest_load, optimal};
 use hearth_sim::measure::Stretch;
 use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
-use std::collections::BTreeMap;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 const MS: u64 = 1_000_000;
 /// Of `sgi-4d340`, which has four CPUs.
 const CYCLES_A_MS: u64 = 33_000;
+const CPUS: usize = 4;
 
 fn spin(cpu: &mut Cpu<'_>, ms: u64) {
     (0..ms).for_each(|_| cpu.compute(CYCLES_A_MS));
@@ -77,5 +80,50 @@ fn tasks_of_a_whole_fragment_never_run_on_two_cpus_at_once() {
                 "fragment {fragment}: {stretches:?}"
             );
         }
+    }
+}
+
+/// Fragments with so many tasks each that compute without end, but for those that soon leave the others to an
+/// uneven machine: the most tasks that a CPU has to run when there was time to even them out.
+fn greatest_load_of(fragments: &[(u64, bool)]) -> u64 {
+    const LEAVE_MS: u64 = 100;
+    const LOOK_MS: u64 = 600;
+    const LOOK_FOR_MS: u64 = 150;
+    let mut application = Application::new("workers");
+    for (number, &(tasks, stays)) in (1..).zip(fragments) {
+        for _ in 0..tasks {
+            application.task("worker", move |cpu| {
+                cpu.enter(number);
+                let until_ms = if stays { LOOK_MS + LOOK_FOR_MS } else { LEAVE_MS };
+                while cpu.now_ns() < until_ms * MS {
+                    cpu.compute(CYCLES_A_MS);
+                }
+            });
+        }
+    }
+    let result = run(&fair(4 * MS), application);
+    let mut tasks: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    for stretch in &result.timeline {
+        if stretch.end_ns > LOOK_MS * MS && stretch.start_ns < (LOOK_MS + LOOK_FOR_MS) * MS {
+            tasks.entry(stretch.cpu).or_default().insert(stretch.task);
+        }
+    }
+    tasks.values().map(|tasks| tasks.len() as u64).max().unwrap_or_default()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    /// Where no single move helps, the greatest load is at most 2 - 2 / (CPUs + 1) times the least possible
+    /// (Finn and Horowitz, "A linear time approximation algorithm for multiprocessor scheduling", 1979), and one
+    /// task more is not moved for.
+    #[test]
+    fn whole_fragments_are_dealt_nearly_as_evenly_as_they_can_be(
+        fragments in prop::collection::vec((1..7u64, any::<bool>()), 8..24),
+    ) {
+        let left: Vec<u64> = fragments.iter().filter(|(_, stays)| *stays).map(|(tasks, _)| *tasks).collect();
+        let best = optimal(&left, CPUS).into_iter().zip(left.iter().copied());
+        let (best, dealt) = (greatest_load(best, CPUS), greatest_load_of(&fragments));
+        prop_assert!(5 * dealt <= 8 * best + 5, "{} tasks on a CPU where {} can be", dealt, best);
     }
 }
