@@ -199,10 +199,13 @@ uint64_t hearth_fragment(void)
 int hearth_fragment_home(uint64_t fragment)
 {
 	struct hearth_home *home = NULL;
+	int cpu = -1;
 
 	if (hearth_process_way() != HEARTH_WAY_OFF && fragment)
 		home = hearth_home_known(fragment);
-	return home ? home->place - 1 : -1;
+	if (home)
+		cpu = home->place - 1;
+	return hearth_cpu_is_ours(cpu) ? cpu : -1;
 }
 
 int hearth_fragment_is_here(uint64_t fragment)

@@ -19,6 +19,9 @@
 /* Ranges of addresses that are fragments, at a time. */
 #define HEARTH_MAX_RANGES 16384
 
+/* Of numbers that are made from a name. */
+#define HEARTH_NAME_BIT (1ULL << 63)
+
 /* Where there are more CPUs than a cpu_set_t has, data affinity is off. */
 #define HEARTH_MAX_CPUS 1024
 
@@ -50,11 +53,11 @@ uint64_t hearth_scheduler(void);
  */
 int hearth_register_thread(const struct hearth_fragment_word *word);
 
-/* A fragment's home as this process believes; all of it may change at any time. */
+/* A fragment's home, as is believed; all of it may change at any time. */
 struct hearth_home {
 	_Atomic uint64_t fragment;
 	_Atomic uint64_t load_ns; /* time of threads within it, in this period */
-	uint64_t past_ns;	  /* the balancer's: the same of periods before, halved at each */
+	_Atomic uint64_t past_ns; /* the same of periods before, halved at each */
 	_Atomic uint16_t place;	  /* CPU + 1; 0: none */
 	_Atomic uint16_t period;  /* when it was last entered */
 	_Atomic uint32_t home_ns; /* CPU time from enter to leave, at home; 0: not known */

@@ -11,10 +11,10 @@
 #endif
 #include "../include/hearth.h"
 #include "fragments.h"
+#include "thread.h"
 #include <pthread.h>
 
 #define ADDRESS_BIT (1ULL << 62)
-#define NAME_BIT (1ULL << 63)
 #define LOOKS 16
 
 static struct {
@@ -157,7 +157,9 @@ uint64_t hearth_fragment_named(const char *name)
 {
 	uint64_t hash = 0xcbf29ce484222325u;
 
+	/* What is forked from now on shares the table with its home. */
+	hearth_process_way();
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-	return NAME_BIT | hash;
+	return HEARTH_NAME_BIT | hash;
 }

@@ -106,6 +106,22 @@ fn a_child_of_fork_is_in_no_fragment_unless_the_program_says_so() {
 }
 
 #[test]
+fn a_name_has_one_home_for_a_process_and_its_children_and_a_number_has_not() {
+    let mut run = Run::on("0-15");
+    let name = 1 << 63 | 7_u64;
+    let homes = run.in_child(|run| {
+        run.order("many 1 5");
+        run.order(&format!("many {name} 5"));
+        (run.ask(&format!("home {}", name + 4)), run.ask("home 5"))
+    });
+    assert!(homes.0 >= 0 && homes.1 >= 0);
+    assert_eq!((run.ask(&format!("home {}", name + 4)), run.ask("home 5")), (homes.0, -1));
+    let other = run.in_child(|run| run.ask(&format!("home {}", name + 4)));
+    assert_eq!(other, homes.0);
+    run.end();
+}
+
+#[test]
 fn too_many_fragments_are_refused_until_others_were_not_entered_for_a_while() {
     let mut run = Run::on("0-3");
     run.order(&format!("many 1 {}", LIMIT + 100));
@@ -293,6 +309,37 @@ proptest! {
             on[usize::try_from(run.ask(&format!("home {fragment}"))).unwrap()] += 1;
         }
         prop_assert!(on.iter().max().unwrap() - on.iter().min().unwrap() <= 1, "{:?}", on);
+        run.end();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    /// What a child writes into the memory that it shares can misplace its parent's threads, no more.
+    #[test]
+    fn a_hostile_child_harms_nobody(seeds in prop::collection::vec(any::<u32>(), 1..4)) {
+        let mut run = Run::on("2-5");
+        let name = 1 << 63 | 7_u64;
+        for seed in seeds {
+            run.order(&format!("many {name} 100"));
+            run.in_child(|run| run.order(&format!("vandalize {seed}")));
+            run.order(&format!("many {name} 3000"));
+            for at in 0..100 {
+                run.order(&format!("work {} {}", name + at, at * 40));
+                let home = run.ask(&format!("home {}", name + at));
+                prop_assert!((-1..6).contains(&home), "CPU {}", home);
+            }
+        }
+        run.order("enter 7");
+        prop_assert_eq!(run.ask("fragment"), 7);
+        prop_assert!((2..6).contains(&run.ask("home 7")));
+        run.until("names were of no use any more", |run| {
+            run.order(&format!("enter {name}"));
+            let found = run.ask("fragment");
+            run.order("leave");
+            found as u64 == name
+        });
         run.end();
     }
 }

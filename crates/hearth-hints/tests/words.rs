@@ -61,3 +61,104 @@ fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() 
     });
     run.end();
 }
+
+/// A daemon at a path that programs are told of.
+struct Daemon {
+    folder: tempfile::TempDir,
+    socket: UnixListener,
+}
+
+impl Daemon {
+    fn begin() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = UnixListener::bind(folder.path().join("words")).unwrap();
+        Self { folder, socket }
+    }
+
+    fn run(&self) -> Run {
+        Run::begin_with("HEARTH_WORDS", self.folder.path().join("words").to_str().unwrap())
+    }
+
+    fn end(self) {
+        fs::remove_file(self.folder.path().join("words")).unwrap();
+    }
+}
+
+fn can_move() -> bool {
+    Run::that_can_move().map(Run::end).is_some()
+}
+
+/// Has the thread enter away from the fragment's home: whether it came there, and whether the home came to it.
+fn enter_away(run: &mut Run) -> (bool, bool) {
+    let (home, other) = run.home_and_other();
+    run.order(&format!("goto {other}"));
+    run.order("enter 1");
+    let (cpu, home_now) = (run.ask("cpu"), run.ask("home 1"));
+    run.order("leave");
+    (cpu == home && home_now == home, home_now == other)
+}
+
+#[test]
+fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
+    if !can_move() {
+        return;
+    }
+    let answers: [&[u8]; 4] = [&93_i32.to_ne_bytes(), &(-1_i32).to_ne_bytes(), &[0, 0], &[]];
+    for answer in answers {
+        let daemon = Daemon::begin();
+        let mut run = daemon.run();
+        run.order("enter 1");
+        let (mut client, _) = daemon.socket.accept().unwrap();
+        client.write_all(answer).unwrap();
+        // It may have gone away in the meantime.
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        run.order("leave");
+        run.until("threads are not placed", |run| enter_away(run).0);
+        run.end();
+    }
+}
+
+#[test]
+fn a_daemon_that_says_nothing_is_not_waited_for() {
+    let daemon = Daemon::begin();
+    let mut run = daemon.run();
+    run.order("enter 1");
+    let silent = daemon.socket.accept().unwrap();
+    assert_eq!(run.ask("fragment"), 1);
+    drop(silent);
+    run.end();
+}
+
+#[test]
+fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
+    if !can_move() {
+        return;
+    }
+    let daemon = Daemon::begin();
+    let mut run = daemon.run();
+    run.order("enter 1");
+    answer_registration(&daemon.socket);
+    run.order("leave");
+    run.until("the home is where the scheduler has put the thread", |run| enter_away(run).1);
+    daemon.end();
+    run.until("threads are not placed", |run| {
+        run.order("work 1 3000");
+        enter_away(run).0
+    });
+    run.end();
+}
+
+#[test]
+fn a_child_of_fork_tells_the_daemon_of_its_own_word() {
+    let daemon = Daemon::begin();
+    let mut run = daemon.run();
+    run.order("enter 1");
+    let (parent, _) = answer_registration(&daemon.socket);
+    run.order("leave");
+    run.in_child(|run| {
+        run.order("enter 2");
+        let (child, _) = answer_registration(&daemon.socket);
+        assert_eq!((child == parent, run.ask("fragment")), (false, 2));
+    });
+    run.end();
+}

@@ -103,6 +103,25 @@ static unsigned long mask(void)
 	return bits >> 1;
 }
 
+/* Fills the memory that this process shares with its parent. */
+static void vandalize(uint64_t state)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], rights[8];
+	unsigned long from, to;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%lx-%lx %7s", &from, &to, rights) != 3 || strcmp(rights, "rw-s"))
+			continue;
+		for (; from < to; from += sizeof(state)) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			*(uint64_t *)from = state >> state % 64;
+		}
+	}
+	if (maps)
+		fclose(maps);
+}
+
 static int other_than(int cpu)
 {
 	return nth_cpu(0) == cpu ? nth_cpu(1) : nth_cpu(0);
@@ -130,6 +149,8 @@ static void obey(const char *line)
 	} else if (!strcmp(word, "goto")) {
 		bind_to(atoi(name));
 		sched_setaffinity(0, sizeof(begun_with), &begun_with);
+	} else if (!strcmp(word, "vandalize")) {
+		vandalize(a);
 	} else if (!strcmp(word, "threads")) {
 		run_threads((int)a, b);
 		puts("0");
