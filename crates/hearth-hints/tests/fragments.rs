@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Run, build};
+use common::{Run, build, build_interleaved};
 use proptest::prelude::*;
 use std::fs;
 use std::process::Command;
@@ -181,47 +181,6 @@ fn a_lone_loaded_fragment_stays() {
 }
 
 #[test]
-fn switched_off_nothing_is_done() {
-    let mut run = Run::begin_with("HEARTH_FRAGMENTS", "off");
-    run.order("enter 1");
-    assert_eq!((run.ask("fragment"), run.ask("home 1")), (0, -1));
-    run.order("leave");
-    run.order("leave");
-    assert_eq!((run.count("enters"), run.count("unmatched")), (0, 0));
-    assert_eq!(run.end(), "");
-}
-
-#[test]
-fn explained_is_where_fragments_are() {
-    let mut run = Run::begin_with("HEARTH_FRAGMENTS", "explain");
-    run.order("work 77 100");
-    let said = run.end();
-    assert!(said.contains("hearth: 1 enters") && said.contains("fragment 0x4d"), "{said}");
-}
-
-#[test]
-fn a_topology_that_cannot_be_read_is_named_and_switches_off() {
-    for (text, says) in [
-        ("0-3\n\n4,x\n", "line 3: \"x\""),
-        ("3-1", "no list of"),
-        ("0-9999999999999999999999", "no list of"),
-        ("1024", "CPUs below 1024"),
-        ("-1", "no list of"),
-        ("# none\n", "has no CPU"),
-        ("", "has no CPU"),
-    ] {
-        let mut run = Run::on(text);
-        run.order("enter 1");
-        assert_eq!((run.ask("home 1"), run.ask("fragment")), (-1, 0), "{text:?}");
-        let said = run.end();
-        assert!(said.contains(says) && said.contains("data affinity is off"), "{text:?}: {said}");
-    }
-    let mut run = Run::begin_with("HEARTH_TOPOLOGY", "/nowhere");
-    assert_eq!(run.ask("home 1"), -1);
-    assert!(run.end().contains("/nowhere cannot be read"));
-}
-
-#[test]
 fn many_threads_at_once_find_homes_within_the_machine() {
     let topology = tempfile::NamedTempFile::new().unwrap();
     fs::write(topology.path(), "0-15,32-47").unwrap();
@@ -234,6 +193,16 @@ fn many_threads_at_once_find_homes_within_the_machine() {
         return;
     }
     assert!(done.status.success(), "{said}");
+}
+
+/// How many runs of threads that stop at any access to memory.
+const RUNS: &str = "600";
+
+#[test]
+fn tables_are_right_wherever_threads_stop() {
+    let program = build_interleaved("interleave", &["homes", "numbers"]);
+    let done = Command::new(program).arg(RUNS).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[test]

@@ -11,23 +11,50 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Builds a program of `tests/programs` with this sanitizer.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn compiler() -> Command {
+    let mut command = Command::new("cc");
+    command.args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-I"]).arg(root().join("include"));
+    command
+}
+
+fn run_compiler(command: &mut Command, name: &str, out: &Path) {
+    let status = command.arg("-o").arg(out).status();
+    assert!(status.is_ok_and(|status| status.success()), "the C compiler builds {name}");
+}
+
+fn folder() -> PathBuf {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep()
+}
+
+/// Builds a program of `tests/programs` and the library with this sanitizer.
 pub fn build(name: &str, sanitizer: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep().join(name);
-    let files = std::fs::read_dir(root.join("src")).unwrap().map(|file| file.unwrap().path());
+    let out = folder().join(name);
+    let files = std::fs::read_dir(root().join("src")).unwrap().map(|file| file.unwrap().path());
     let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "c"));
-    let built = Command::new("cc")
-        .args(["-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-pthread", "-fno-sanitize-recover=all"])
-        .arg(format!("-fsanitize={sanitizer}"))
-        .arg("-I")
-        .arg(root.join("include"))
-        .args(sources)
-        .arg(root.join(format!("tests/programs/{name}.c")))
-        .arg("-o")
-        .arg(&out)
-        .status();
-    assert!(built.is_ok_and(|status| status.success()), "the C compiler builds {name}");
+    let mut compiler = compiler();
+    compiler.arg(format!("-fsanitize={sanitizer}")).arg("-fno-sanitize-recover=all").args(sources);
+    run_compiler(compiler.arg(root().join(format!("tests/programs/{name}.c"))), name, &out);
+    out
+}
+
+/// Builds a program that is called at each access to memory that these parts of the library make.
+pub fn build_interleaved(name: &str, parts: &[&str]) -> PathBuf {
+    let folder = folder();
+    let mut program = compiler();
+    program.arg(root().join(format!("tests/programs/{name}.c")));
+    for part in parts {
+        let object = folder.join(format!("{part}.o"));
+        let mut compiler = compiler();
+        compiler.args(["-fsanitize=thread", "-c"]).arg(root().join(format!("src/{part}.c")));
+        run_compiler(&mut compiler, part, &object);
+        program.arg(object);
+    }
+    let out = folder.join(name);
+    run_compiler(&mut program, name, &out);
     out
 }
 
@@ -75,8 +102,12 @@ impl Run {
 
     /// A process that believes itself on a machine with these CPUs.
     pub fn on(cpus: &str) -> Self {
+        Self::on_bytes(cpus.as_bytes())
+    }
+
+    pub fn on_bytes(machine: &[u8]) -> Self {
         let mut file = tempfile::NamedTempFile::new().unwrap();
-        write!(file, "{cpus}").unwrap();
+        file.write_all(machine).unwrap();
         let path = file.into_temp_path();
         let mut run = Self::begin_with("HEARTH_TOPOLOGY", path.to_str().unwrap());
         run.ask("home 1");
@@ -125,8 +156,9 @@ impl Run {
     /// What it has said on standard error.
     pub fn end(mut self) -> String {
         drop(self.orders);
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let mut said = Vec::new();
+        self.child.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+        let said = String::from_utf8_lossy(&said).into_owned();
         assert!(self.child.wait().unwrap().success(), "the sanitizers found nothing: {said}");
         said
     }
