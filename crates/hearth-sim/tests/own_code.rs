@@ -9,8 +9,10 @@ use hearth_sim::{Application, Cpu, Options, Simulation};
 
 const PAGES: u64 = 16;
 
+type Look<'a> = dyn Fn(&mut Cpu<'_>) + 'a;
+
 /// The counts of a program that looks at all lines of some pages.
-fn counters(look: fn(&mut Cpu<'_>, &dyn Fn(&mut Cpu<'_>))) -> Counters {
+fn counters(run: impl FnOnce(&mut Cpu<'_>, &Look<'_>) + 'static) -> Counters {
     let machine = Machine::load("xeon-smp2").unwrap();
     let policy = Policy::load("vanilla").unwrap();
     let mut simulation = Simulation::new(&machine, &policy, &Options::default()).unwrap();
@@ -18,7 +20,7 @@ fn counters(look: fn(&mut Cpu<'_>, &dyn Fn(&mut Cpu<'_>))) -> Counters {
     let mut application = Application::new("looks");
     application.task("looks", move |cpu| {
         let lines = (base..base + PAGES * machine.page_bytes).step_by(machine.line_bytes as usize);
-        look(cpu, &|cpu| lines.clone().for_each(|line| cpu.read(line)));
+        run(cpu, &|cpu| lines.clone().for_each(|line| cpu.read(line)));
     });
     simulation.add(application);
     simulation.run().unwrap().total.counters
