@@ -32,6 +32,13 @@ pub(crate) enum Served {
     },
 }
 
+impl Served {
+    /// The private levels did not have it.
+    pub(crate) fn is_beyond_l2(self) -> bool {
+        matches!(self, Served::Llc | Served::Memory { .. } | Served::Cache { .. })
+    }
+}
+
 /// Of a line that a domain does not hold: never held, lost to another CPU's store, or else 1 + the
 /// number of the task that replaced it.
 type Departure = u16;

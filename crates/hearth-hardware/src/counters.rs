@@ -76,6 +76,9 @@ counters! {
     l2_hits,
     /// Misses that the last-level cache served.
     llc_hits,
+    /// Misses of the second level, fetches among them, by a program's own code; not where it stands for what the
+    /// kernel does for it.
+    own_l2_misses,
     /// References served by memory of the CPU's own node.
     memory_local,
     /// References served by memory of another node.

@@ -60,6 +60,8 @@ pub struct Touched {
     /// A miss of a program's load or store that the kernel wants to be told of
     /// ([`Hardware::tell_misses`]), by the page that it was to.
     pub missed: Option<Missed>,
+    /// The private levels did not have it.
+    pub beyond_l2: bool,
 }
 
 /// What missed.
@@ -161,7 +163,7 @@ impl Hardware {
             let served = self.caches.fetch(&port, line);
             self.charge(&port, line, served, 0);
             add(&port.counting.fetches, 1);
-            return Touched { page_fault, missed: None };
+            return Touched { page_fault, missed: None, beyond_l2: served.is_beyond_l2() };
         }
         let write = access == Access::Write;
         let served = self.caches.data(&port, line, write);
@@ -172,7 +174,7 @@ impl Hardware {
             Mode::User if refilled || left => self.note_miss(&port, line, address, refilled, left),
             _ => None,
         };
-        Touched { page_fault, missed }
+        Touched { page_fault, missed, beyond_l2: served.is_beyond_l2() }
     }
 
     /// A program's load or store missed the TLB, or the caches.

@@ -133,6 +133,11 @@ impl Port {
         add(&self.counting.system_ps, self.now_ps() - begin_ps);
     }
 
+    /// A miss of the second level by a program's own code.
+    pub fn own_l2_miss(&self) {
+        add(&self.counting.own_l2_misses, 1);
+    }
+
     /// Who runs here now, for the causes of misses; `moved`: it ran on another CPU before.
     pub fn set_task(&self, task: u16, moved: bool) {
         self.task.set(task);

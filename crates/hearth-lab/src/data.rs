@@ -36,6 +36,9 @@ pub(crate) fn value(measure: &Measure, runs: &[&Run]) -> Option<f64> {
         Measure::BatchingSteps => Some(steps_a_task(MANY) / steps_a_task(FEW)),
         Measure::L2MissesDivided { application, .. } => divided(l2_misses, application.as_deref(), runs),
         Measure::L3MissesDivided { application, .. } => divided(l3_misses, application.as_deref(), runs),
+        Measure::OwnL2MissesDivided { application, .. } => {
+            divided(own_l2_misses, application.as_deref(), runs)
+        }
         Measure::TimeChangeBeyond { .. } => {
             Some(time_change(runs[0], runs[1]) - time_change(runs[2], runs[3]))
         }
@@ -99,6 +102,11 @@ pub(crate) fn l2_misses(run: &Run, application: Option<&str>) -> Option<f64> {
 /// Misses of the third level.
 pub(crate) fn l3_misses(run: &Run, application: Option<&str>) -> Option<f64> {
     sum(run, application, |tally| tally.counters.misses())
+}
+
+/// Misses of the second level by the programs' own code.
+pub(crate) fn own_l2_misses(run: &Run, application: Option<&str>) -> Option<f64> {
+    sum(run, application, |tally| tally.counters.own_l2_misses)
 }
 
 fn sum(run: &Run, application: Option<&str>, of: fn(&Tally) -> u64) -> Option<f64> {

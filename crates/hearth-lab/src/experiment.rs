@@ -3,6 +3,7 @@
 use crate::data;
 use crate::parallel::Setting;
 use crate::policies::Policies;
+use crate::table::Table;
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,44 +65,6 @@ pub struct Claim {
     /// places it must not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
-}
-
-/// A table of the paper: figures of workloads under the baseline and under a policy.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Table {
-    /// What it shows, with its unit.
-    pub title: String,
-    /// What is measured.
-    pub of: Quantity,
-    /// The policy beside the baseline.
-    pub policy: String,
-    /// Its rows; those of workloads that no claim needs are left out.
-    pub rows: Vec<TableRow>,
-}
-
-/// What a table shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Quantity {
-    /// Mean execution time, in seconds.
-    Time,
-    /// Misses of second levels, divided by 3000.
-    L2Misses,
-    /// Misses of third levels, divided by 3000.
-    L3Misses,
-}
-
-/// A row of a table.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TableRow {
-    /// The workload.
-    pub workload: String,
-    /// Whose misses; of all its programs, if left out.
-    pub application: Option<String>,
-    /// The paper's figures: under its baseline, and new.
-    pub paper: [f64; 2],
 }
 
 /// One figure: what is measured, the paper's value, and the band in which ours must be.
@@ -203,6 +166,8 @@ pub enum Measure {
     L2MissesDivided { workload: String, application: Option<String>, policy: String },
     /// The same of third levels.
     L3MissesDivided { workload: String, application: Option<String>, policy: String },
+    /// The same of second levels, by the programs' own code.
+    OwnL2MissesDivided { workload: String, application: Option<String>, policy: String },
     /// Change of the mean execution time, less another workload's, in points.
     TimeChangeBeyond { workload: String, than: String, policy: String },
     /// Execution time that the policy saves over the baseline, in seconds.
@@ -353,7 +318,8 @@ impl Measure {
             | Measure::TimeSaved { policy, .. }
             | Measure::TimeSavedBeyond { policy, .. }
             | Measure::L2MissesDivided { policy, .. }
-            | Measure::L3MissesDivided { policy, .. } => (Named::Policy, vec![policy]),
+            | Measure::L3MissesDivided { policy, .. }
+            | Measure::OwnL2MissesDivided { policy, .. } => (Named::Policy, vec![policy]),
             Measure::ParallelSectionsMinus { policy, minus, .. } => (Named::Policy, vec![policy, minus]),
             Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => (Named::Order, vec![order]),
             _ => (Named::Policy, Vec::new()),

@@ -14,12 +14,12 @@ pub mod perfetto;
 mod policies;
 pub mod report;
 mod setup;
+mod table;
 pub mod trace_study;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
-pub use experiment::{
-    Claim, EndName, Experiment, ExperimentError, Kind, Measure, Quantity, Row, SwitchName, Table, TableRow,
-};
+pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
 pub use parallel::Setting;
 pub use policies::{Names, PLANNERS, Policies};
+pub use table::{Quantity, Table, TableRow};

@@ -148,6 +148,7 @@ impl Measure {
             | Measure::BatchingSteps
             | Measure::L2MissesDivided { .. }
             | Measure::L3MissesDivided { .. }
+            | Measure::OwnL2MissesDivided { .. }
             | Measure::TimeChangeBeyond { .. }
             | Measure::TimeSaved { .. }
             | Measure::TimeSavedBeyond { .. } => data::value(self, recorded)?,
@@ -235,6 +236,10 @@ impl Measure {
             }
             Measure::L3MissesDivided { workload, application, policy } => {
                 format!("{}, L3 misses divided by, {policy}", application.as_ref().unwrap_or(workload))
+            }
+            Measure::OwnL2MissesDivided { workload, application, policy } => {
+                let whose = application.as_ref().unwrap_or(workload);
+                format!("{whose}, L2 misses of its own code divided by, {policy}")
             }
             Measure::TimeChangeBeyond { workload, than, policy } => {
                 format!("{workload}, time, {policy}, less that of {than}")

@@ -151,6 +151,7 @@ impl Measure {
             | Measure::TimeSaved { workload, policy }
             | Measure::L2MissesDivided { workload, policy, .. }
             | Measure::L3MissesDivided { workload, policy, .. }
+            | Measure::OwnL2MissesDivided { workload, policy, .. }
             | Measure::IdleRise { workload, policy } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, base)]
             }

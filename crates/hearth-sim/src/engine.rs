@@ -253,6 +253,9 @@ impl Simulation {
         if let Some(bytes) = task.pending_io.take() {
             return self.start_io(cpu, current, bytes);
         }
+        if task.computes_on(&port) {
+            return;
+        }
         let resume = Resume { port, value: task.answer };
         match task.resume(resume) {
             Some(request) => self.serve(cpu, current, request),
@@ -267,6 +270,10 @@ impl Simulation {
     fn serve(&mut self, cpu: usize, task: TaskId, request: Request) {
         match request {
             Request::Due | Request::Synchronize => return,
+            Request::Compute { rest_ps } => {
+                self.kernel.tasks[task].rest_ps = rest_ps;
+                return;
+            }
             Request::PageFault(address) => return self.kernel.page_fault(cpu, address),
             Request::Missed(missed) => return self.kernel.missed(cpu, missed),
             Request::Parallel { begins } => return self.kernel.mark(task, cpu, begins),

@@ -4,6 +4,7 @@
 //! in [`memory`], [`sync`] and [`two_phase`]; what a run tells in [`measure`]. The scheduler is `bpf/`, compiled
 //! natively and called through sched_ext's own interface.
 
+mod application;
 mod disks;
 mod engine;
 mod error;

@@ -4,6 +4,7 @@
 //! as it computes. It runs on a stack of its own and may lose its CPU at any call, to find itself on
 //! another one later.
 
+pub use crate::application::{Application, Asked};
 use crate::memory::{Code, Memory};
 use corosensei::Yielder;
 use hearth_hardware::{Access, Address, Missed, Mode, Port};
@@ -55,6 +56,10 @@ pub enum Class {
 pub(crate) enum Request {
     /// The engine's time limit was reached.
     Due,
+    /// The engine's time limit was reached, and so long is still to be computed.
+    Compute {
+        rest_ps: u64,
+    },
     /// Go on only when no other CPU is behind this one.
     Synchronize,
     /// Give up the CPU, staying runnable.
@@ -120,6 +125,8 @@ pub struct Cpu<'a> {
     memory: Memory,
     yielder: &'a Yielder<Resume, Request>,
     task: TaskId,
+    /// The program stands for the kernel just now.
+    in_kernel: bool,
 }
 
 impl<'a> Cpu<'a> {
@@ -129,7 +136,7 @@ impl<'a> Cpu<'a> {
         yielder: &'a Yielder<Resume, Request>,
         task: TaskId,
     ) -> Self {
-        Self { port: resume.port, memory, yielder, task }
+        Self { port: resume.port, memory, yielder, task, in_kernel: false }
     }
 
     fn request(&mut self, request: Request) -> usize {
@@ -203,27 +210,30 @@ impl<'a> Cpu<'a> {
         }
     }
 
-    /// Time went past the limit: lets the engine in at the limit, and then spends the rest.
+    /// Time went past the limit: lets the engine in at the limit, which then spends the rest.
     #[cold]
     fn compute_past_limit(&mut self) {
-        let mut rest = self.port.now_ps() - self.port.limit_ps();
+        let rest_ps = self.port.now_ps() - self.port.limit_ps();
         self.port.set_now_ps(self.port.limit_ps());
-        loop {
-            self.request(Request::Due);
-            let room = self.port.limit_ps().saturating_sub(self.port.now_ps());
-            if rest < room {
-                self.port.advance_ps(rest);
-                return;
-            }
-            rest -= room;
-            self.port.advance_ps(room);
-        }
+        self.request(Request::Compute { rest_ps });
+    }
+
+    /// What the kernel does for this task and the program has to say: its misses are none of the program's own
+    /// ([`own_l2_misses`](hearth_hardware::Counters::own_l2_misses)).
+    pub fn in_kernel<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.in_kernel, true);
+        let result = work(self);
+        self.in_kernel = before;
+        result
     }
 
     #[inline(never)]
     fn reference(&mut self, address: Address, access: Access) {
         let cpu = self.port.index();
         let touched = self.memory.hardware().borrow_mut().reference(cpu, address, access, Mode::User);
+        if touched.beyond_l2 && !self.in_kernel {
+            self.port.own_l2_miss();
+        }
         if touched.page_fault {
             self.request(Request::PageFault(address));
         }
@@ -355,51 +365,5 @@ impl<'a> Cpu<'a> {
     /// what its dispatches led to is counted from there. Nothing happens to the last CPU.
     pub fn set_online(&mut self, cpu: usize, is_online: bool) {
         self.request(Request::SetOnline { cpu, is_online });
-    }
-}
-
-/// A program to start: some tasks that share memory and are measured together.
-pub struct Application {
-    /// Name in reports.
-    pub name: String,
-    /// When it starts, in nanoseconds since the machine did; its execution time is counted from there.
-    pub start_ns: u64,
-    /// The CPUs on which its tasks may run until they change it, as bits. Those that are not there count for
-    /// nothing; if none is, tasks may run on all.
-    pub cpus: u64,
-    /// The tasks that run from its start, each with a name; they may fork more.
-    pub tasks: Vec<(String, Body)>,
-    /// Nothing if its tasks are scheduled one by one.
-    pub asked: Option<Asked>,
-    /// Whether the tasks that run from its start are threads of the kernel's.
-    pub is_kernel: bool,
-}
-
-/// What a parallel program asks of the kernel.
-pub struct Asked {
-    /// How it is to be scheduled.
-    pub asks: Asks,
-    /// The most CPUs that it can use at once.
-    pub cpus: usize,
-    /// Is called with the number of CPUs that it has, whenever that changes; nothing if it is not told.
-    pub told: Option<Box<dyn Fn(usize)>>,
-}
-
-impl Application {
-    /// An application without tasks yet, which starts with the machine.
-    pub fn new(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            start_ns: 0,
-            cpus: u64::MAX,
-            tasks: Vec::new(),
-            asked: None,
-            is_kernel: false,
-        }
-    }
-
-    /// Adds a task.
-    pub fn task(&mut self, name: &str, body: impl FnOnce(&mut Cpu<'_>) + 'static) {
-        self.tasks.push((name.into(), Box::new(body)));
     }
 }

@@ -153,11 +153,11 @@ impl Semaphores {
     }
 
     fn post(&self, cpu: &mut Cpu<'_>, user: usize) {
-        self.operate(cpu, user).post(cpu);
+        cpu.in_kernel(|cpu| self.operate(cpu, user).post(cpu));
     }
 
     fn wait(&self, cpu: &mut Cpu<'_>, user: usize) {
-        self.operate(cpu, user).wait(cpu);
+        cpu.in_kernel(|cpu| self.operate(cpu, user).wait(cpu));
     }
 
     /// What the kernel does for either.

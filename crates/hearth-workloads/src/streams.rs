@@ -2,7 +2,7 @@
 //!
 //! What the kernel does for a message is a system call, a stretch of kernel text, cycles, and references to what
 //! it keeps for the two ends and for the message. Whoever reads an empty stream or writes to a full one blocks.
-//! The kernel's references count as the program's.
+//! The kernel's references count as the program's, but not among its own.
 
 use hearth_hardware::{Address, Placement};
 use hearth_sim::memory::{Code, Memory};
@@ -109,6 +109,15 @@ impl Transport {
 impl<T> Stream<T> {
     /// Sends a message of `bytes` at `from`; blocks while the stream is full.
     pub(crate) fn send(&self, cpu: &mut Cpu<'_>, from: Address, bytes: u64, message: T) {
+        cpu.in_kernel(|cpu| self.put(cpu, from, bytes, message));
+    }
+
+    /// Receives a message of `bytes` to `to`; blocks while there is none.
+    pub(crate) fn receive(&self, cpu: &mut Cpu<'_>, to: Address, bytes: u64) -> T {
+        cpu.in_kernel(|cpu| self.take(cpu, to, bytes))
+    }
+
+    fn put(&self, cpu: &mut Cpu<'_>, from: Address, bytes: u64, message: T) {
         let Transport { kind, send, .. } = self.transport;
         cpu.system_call();
         cpu.fetch(send);
@@ -133,8 +142,7 @@ impl<T> Stream<T> {
         }
     }
 
-    /// Receives a message of `bytes` to `to`; blocks while there is none.
-    pub(crate) fn receive(&self, cpu: &mut Cpu<'_>, to: Address, bytes: u64) -> T {
+    fn take(&self, cpu: &mut Cpu<'_>, to: Address, bytes: u64) -> T {
         let Transport { kind, receive, .. } = self.transport;
         cpu.system_call();
         cpu.fetch(receive);

@@ -2,7 +2,7 @@
 
 use super::{Figure, Findings, PolicyRuns, format};
 use crate::data;
-use crate::experiment::{Quantity, Table, TableRow};
+use crate::table::{Quantity, Table, TableRow};
 use maud::{Markup, html};
 use std::fmt::Write;
 
@@ -19,6 +19,9 @@ fn row(findings: &Findings<'_>, table: &Table, row: &TableRow) -> Option<[String
         let value = |run: &crate::Run| match table.of {
             Quantity::Time => Some(run.result.mean_execution_ns as f64 / 1e9),
             Quantity::L2Misses => Some(data::l2_misses(run, row.application.as_deref())? / COUNTS_A_SAMPLE),
+            Quantity::OwnL2Misses => {
+                Some(data::own_l2_misses(run, row.application.as_deref())? / COUNTS_A_SAMPLE)
+            }
             Quantity::L3Misses => Some(data::l3_misses(run, row.application.as_deref())? / COUNTS_A_SAMPLE),
         };
         Some(Figure::of(policy.runs.iter().filter_map(value)))

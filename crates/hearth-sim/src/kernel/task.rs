@@ -4,7 +4,7 @@ use crate::memory::Memory;
 use crate::program::{Body, Class, Cpu, Request, Resume, TaskId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
-use hearth_hardware::Address;
+use hearth_hardware::{Address, Port};
 use std::rc::Rc;
 
 /// Bytes of stack that a program has.
@@ -54,6 +54,8 @@ pub(crate) struct Task {
     pub(crate) answer: usize,
     /// Bytes of a request to the disk that it will start on a CPU that can.
     pub(crate) pending_io: Option<u64>,
+    /// What it has still to compute before it goes on.
+    pub(crate) rest_ps: u64,
     program: Option<Coroutine<Resume, Request, ()>>,
 }
 
@@ -88,6 +90,7 @@ impl Task {
             last_cpu: None,
             answer: 0,
             pending_io: None,
+            rest_ps: 0,
             program: Some(program),
         }
     }
@@ -95,6 +98,16 @@ impl Task {
     /// Whether it is in a class above sched_ext's.
     pub(crate) fn is_higher(&self) -> bool {
         self.class == Class::RealTime
+    }
+
+    /// Computes for what is left of that, up to the port's limit; whether that was not all.
+    pub(crate) fn computes_on(&mut self, port: &Port) -> bool {
+        let room_ps = port.limit_ps().saturating_sub(port.now_ps());
+        let ps = self.rest_ps.min(room_ps);
+        port.advance_ps(ps);
+        let is_due = self.rest_ps > 0 && self.rest_ps >= room_ps;
+        self.rest_ps -= ps;
+        is_due
     }
 
     /// Lets the program go on; returns what it asks for, or nothing if it has ended.
