@@ -113,7 +113,7 @@ impl Guest {
             node_memory_mib: Vec::new(),
             kernel_arguments: String::new(),
             files: BTreeMap::new(),
-            limit: Duration::from_secs(240),
+            limit: Duration::from_secs(600),
         }
     }
 

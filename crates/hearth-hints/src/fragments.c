@@ -18,11 +18,13 @@
 static void meet_scheduler(struct hearth_thread *own)
 {
 	uint64_t scheduler = hearth_scheduler();
+	enum hearth_answer answer;
 
 	if (own->way == HEARTH_WAY_PRETEND || own->scheduler == scheduler)
 		return;
-	own->scheduler = scheduler;
-	own->way = hearth_register_thread(&own->word) ? HEARTH_WAY_SCHEDULER : HEARTH_WAY_LIBRARY;
+	answer = hearth_register_thread(&own->word);
+	own->scheduler = answer == HEARTH_LATER ? 0 : scheduler;
+	own->way = answer == HEARTH_YES ? HEARTH_WAY_SCHEDULER : HEARTH_WAY_LIBRARY;
 }
 
 /* The thread's first word. How it gets to fragments' homes from now on. */

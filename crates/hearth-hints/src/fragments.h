@@ -48,10 +48,13 @@ void hearth_look_for_scheduler(void);
 uint64_t hearth_scheduler(void);
 
 /*
- * Tells the scheduler where the calling thread's word is. 1: it moves the thread upon
- * sched_yield(); 0: there is none, or it will not, and this library moves it.
+ * Tells the scheduler where the calling thread's word is. If it says yes, it moves the thread upon
+ * sched_yield(). There may be none, or it will not: then this library does. If it does not answer
+ * in time, it is asked later, and the library does so long.
  */
-int hearth_register_thread(const struct hearth_fragment_word *word);
+enum hearth_answer { HEARTH_NO, HEARTH_YES, HEARTH_LATER };
+
+enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word);
 
 /* A fragment's home, as is believed; all of it may change at any time. */
 struct hearth_home {

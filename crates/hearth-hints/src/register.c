@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_US 50000
@@ -74,22 +75,45 @@ static int connect_to_daemon(void)
 	return made;
 }
 
-int hearth_register_thread(const struct hearth_fragment_word *word)
+/* After a daemon that did not answer in time none is asked for so long: it is busy, or hangs. */
+#define REST_NS 1000000000LL
+
+static _Atomic int64_t rests_until_ns;
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word)
 {
 	struct {
 		uint32_t version, thread;
 		uint64_t address;
 	} said = {HEARTH_FRAGMENT_WORD_VERSION, (uint32_t)syscall(SYS_gettid),
 		  (uint64_t)(uintptr_t)&word->fragment};
-	int kept = errno, answer = -1, daemon;
+	enum hearth_answer result = HEARTH_NO;
+	int kept = errno, answer, daemon;
 
-	daemon = hearth_scheduler() ? connect_to_daemon() : -1;
+	if (!hearth_scheduler())
+		return HEARTH_NO;
+	if (now_ns() < atomic_load_explicit(&rests_until_ns, memory_order_relaxed))
+		return HEARTH_LATER;
+	errno = 0;
+	daemon = connect_to_daemon();
 	if (daemon >= 0) {
-		if (send(daemon, &said, sizeof(said), MSG_NOSIGNAL) != sizeof(said) ||
-		    recv(daemon, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
-			answer = -1;
+		if (send(daemon, &said, sizeof(said), MSG_NOSIGNAL) == sizeof(said) &&
+		    recv(daemon, &answer, sizeof(answer), MSG_WAITALL) == sizeof(answer))
+			result = answer ? HEARTH_NO : HEARTH_YES;
 		close(daemon);
 	}
+	if (result != HEARTH_YES && errno == EAGAIN) {
+		result = HEARTH_LATER;
+		atomic_store_explicit(&rests_until_ns, now_ns() + REST_NS, memory_order_relaxed);
+	}
 	errno = kept;
-	return answer == 0;
+	return result;
 }

@@ -32,6 +32,9 @@ struct Options {
     /// Arguments of Hearth's start, such as "--policy light"; may be given again for another row
     #[arg(long, allow_hyphen_values = true)]
     start: Vec<String>,
+    /// Rows of Hearth on a machine that the masks of tasks divide into so many parts, such as 1,8
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u64).range(1..=8))]
+    parts: Vec<u64>,
     /// Another sched_ext scheduler: NAME=COMMAND, the command's first word a program of this host
     #[arg(long)]
     scheduler: Vec<Scheduler>,
@@ -58,7 +61,8 @@ impl Options {
         if let Some(path) = self.hearth.as_deref().filter(|path| !path.is_empty()) {
             let plain = [String::new()];
             let starts = if self.start.is_empty() { &plain[..] } else { &self.start[..] };
-            all.extend(starts.iter().map(|arguments| Scheduler::hearth(path, arguments)));
+            let rows = starts.iter().flat_map(|start| self.parts.iter().map(move |parts| (start, *parts)));
+            all.extend(rows.map(|(arguments, parts)| Scheduler::hearth(path, arguments, parts as usize)));
         }
         all.extend(self.scheduler.iter().cloned());
         all

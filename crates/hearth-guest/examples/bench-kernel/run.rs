@@ -38,16 +38,24 @@ pub enum Scheduler {
     /// The kernel itself.
     Kernel { cache_aware: bool },
     /// A program that loads a sched_ext scheduler and stays.
-    Program { name: String, path: String, arguments: String },
+    Program {
+        name: String,
+        path: String,
+        arguments: String,
+        /// In so many parts the masks of sleeping tasks divide the machine; 1: not at all.
+        parts: usize,
+    },
 }
 
 impl Scheduler {
-    pub fn hearth(path: &str, arguments: &str) -> Self {
-        let name = format!("hearth {arguments}").trim().to_owned();
+    pub fn hearth(path: &str, arguments: &str, parts: usize) -> Self {
+        let divided = if parts > 1 { format!(", {parts} parts") } else { String::new() };
+        let name = format!("hearth {arguments}").trim().to_owned() + &divided;
         Self::Program {
             name,
             path: path.to_owned(),
             arguments: format!("start --foreground --pages none {arguments}"),
+            parts,
         }
     }
 }
@@ -61,7 +69,12 @@ impl FromStr for Scheduler {
         if name.is_empty() || path.is_empty() {
             bail!("a scheduler is NAME=COMMAND, not {text:?}");
         }
-        Ok(Self::Program { name: name.to_owned(), path: path.to_owned(), arguments: arguments.to_owned() })
+        Ok(Self::Program {
+            name: name.to_owned(),
+            path: path.to_owned(),
+            arguments: arguments.to_owned(),
+            parts: 1,
+        })
     }
 }
 
@@ -124,17 +137,36 @@ fn script(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> String {
             let _ = writeln!(script, "[ -e {knob} ] && echo {} > {knob}", u8::from(*cache_aware));
             script += &measure;
         }
-        Scheduler::Program { arguments, .. } => {
+        Scheduler::Program { arguments, parts, .. } => {
+            let divide = divide(cpus.count(), *parts);
             let _ = write!(
                 script,
                 "section start\nbench start /tmp/log /bin/scheduler {arguments} >/tmp/start\n\
-                 cat /tmp/start\nsleep 4\npid=$(sed 's/start=//;s/ .*//' /tmp/start)\n\
+                 cat /tmp/start\nsleep 4\npid=$(sed 's/start=//;s/ .*//' /tmp/start)\n{divide}\
                  {measure}section memory\nbench memory $pid\nkill -INT $pid\n\
                  section log\ncat /tmp/log\ndmesg | grep sched_ext\n"
             );
         }
     }
     script
+}
+
+/// Has the masks of tasks divide the machine: such as spin for a while, so that the masks count, and such as
+/// stay, and sleep.
+fn divide(cpus: usize, parts: usize) -> String {
+    if parts <= 1 {
+        return String::new();
+    }
+    let each = cpus / parts;
+    let mut script = String::new();
+    for part in 0..parts {
+        let set = format!("{}-{}", part * each, (part + 1) * each - 1);
+        let _ = writeln!(script, "taskset -c {set} sleep 10000 &\ntasks spin 1500 0,0,0 {set} >/dev/null &");
+    }
+    script
+        + &format!(
+            "sleep 2\n/bin/scheduler status | grep -q ': {parts} parts' || echo not divided >>/tmp/log\n"
+        )
 }
 
 impl Figures {
@@ -153,6 +185,9 @@ impl Figures {
                 bail!("the scheduler was thrown out during {}:\n{}", bench.name(), log(output));
             }
             self.values.insert(*bench, record.get(bench.key())?);
+        }
+        if log(output).contains("not divided") {
+            bail!("the machine was not divided:\n{}", log(output));
         }
         if let Some(line) = output.kernel_trouble().first() {
             bail!("the kernel complained: {line}");
