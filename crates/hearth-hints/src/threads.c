@@ -67,7 +67,9 @@ static void after_fork(void)
 static void in_child(void)
 {
 	after_fork();
-	memset(&ended, 0, sizeof(ended));
+	/* What the tables have counted was the parent's. */
+	ended = (struct hearth_fragment_counts){.rehomed = -hearth_rehomed(),
+						.unranged = -hearth_ranges_refused()};
 	threads = NULL;
 	if (hearth_self.way <= HEARTH_WAY_OFF)
 		return;
@@ -153,8 +155,8 @@ void hearth_fragment_counts(struct hearth_fragment_counts *counts)
 		add(counts, thread);
 	pthread_mutex_unlock(&lock);
 	counts->enters = counts->at_home + counts->moved + counts->stayed + counts->refused;
-	counts->rehomed = hearth_rehomed();
-	counts->unranged = hearth_ranges_refused();
+	counts->rehomed += hearth_rehomed();
+	counts->unranged += hearth_ranges_refused();
 }
 
 uint64_t hearth_enters(void)

@@ -159,6 +159,7 @@ fn two_loaded_fragments_come_apart(run: &mut Run) {
 fn a_fragment_moves_when_one_cpu_has_all_the_load() {
     let mut run = Run::on("0-3");
     two_loaded_fragments_come_apart(&mut run);
+    assert_eq!(run.in_child(|run| run.count("rehomed")), 0, "those were the parent's");
     run.end();
 }
 
