@@ -151,22 +151,21 @@ fn script(cpus: Cpus, scheduler: &Scheduler, benches: &[Bench]) -> String {
     script
 }
 
-/// Has the masks of tasks divide the machine: such as spin for a while, so that the masks count, and such as
-/// stay, and sleep.
+/// Has the masks of tasks divide the machine: such as spin until the masks count, and such as stay, and sleep.
 fn divide(cpus: usize, parts: usize) -> String {
     if parts <= 1 {
         return String::new();
     }
     let each = cpus / parts;
-    let mut script = String::new();
-    for part in 0..parts {
-        let set = format!("{}-{}", part * each, (part + 1) * each - 1);
-        let _ = writeln!(script, "taskset -c {set} sleep 10000 &\ntasks spin 1500 0,0,0 {set} >/dev/null &");
-    }
-    script
-        + &format!(
-            "sleep 2\n/bin/scheduler status | grep -q ': {parts} parts' || echo not divided >>/tmp/log\n"
-        )
+    let sets = (0..parts).map(|part| format!("{}-{}", part * each, (part + 1) * each - 1));
+    let tasks: String = sets
+        .map(|set| format!("taskset -c {set} sleep 10000 &\ntasks spin 60000 0,0,0 {set} >/dev/null &\n"))
+        .collect();
+    let divided = format!("/bin/scheduler status | grep -q ': {parts} parts'");
+    format!(
+        "{tasks}for try in $(seq 100); do {divided} && break; usleep 100000; done\nkillall tasks\nsleep 1\n\
+         {divided} || echo not divided >>/tmp/log\n"
+    )
 }
 
 impl Figures {
