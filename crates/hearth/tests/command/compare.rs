@@ -144,9 +144,10 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn ctrl_c_ends_a_comparison_with_code_130() {
-    let child = spawn(&["compare", "--jobs", "1"]);
+    let mut child = spawn(&["compare", "--jobs", "1"]);
     let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     while !catches_signals(child.id()) {
+        assert_eq!(child.try_wait().unwrap(), None, "it ended by itself");
         std::thread::yield_now();
     }
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
