@@ -22,7 +22,7 @@ static void meet_scheduler(struct hearth_thread *own)
 
 	if (own->way == HEARTH_WAY_PRETEND || own->scheduler == scheduler)
 		return;
-	answer = hearth_register_thread(&own->word);
+	answer = hearth_register_thread(&own->word, &own->rests_until_ns);
 	own->scheduler = answer == HEARTH_LATER ? 0 : scheduler;
 	own->way = answer == HEARTH_YES ? HEARTH_WAY_SCHEDULER : HEARTH_WAY_LIBRARY;
 }

@@ -54,7 +54,8 @@ uint64_t hearth_scheduler(void);
  */
 enum hearth_answer { HEARTH_NO, HEARTH_YES, HEARTH_LATER };
 
-enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word);
+enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word,
+					  int64_t *rests_until_ns);
 
 /* A fragment's home, as is believed; all of it may change at any time. */
 struct hearth_home {

@@ -75,10 +75,9 @@ static int connect_to_daemon(void)
 	return made;
 }
 
-/* After a daemon that did not answer in time none is asked for so long: it is busy, or hangs. */
+/* A thread that had no answer in time does not ask again for so long: the daemon is busy, and may
+ * come to it yet, or hangs. */
 #define REST_NS 1000000000LL
-
-static _Atomic int64_t rests_until_ns;
 
 static int64_t now_ns(void)
 {
@@ -88,7 +87,8 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word)
+enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word,
+					  int64_t *rests_until_ns)
 {
 	struct {
 		uint32_t version, thread;
@@ -100,7 +100,7 @@ enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *wor
 
 	if (!hearth_scheduler())
 		return HEARTH_NO;
-	if (now_ns() < atomic_load_explicit(&rests_until_ns, memory_order_relaxed))
+	if (now_ns() < *rests_until_ns)
 		return HEARTH_LATER;
 	errno = 0;
 	daemon = connect_to_daemon();
@@ -112,7 +112,7 @@ enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *wor
 	}
 	if (result != HEARTH_YES && errno == EAGAIN) {
 		result = HEARTH_LATER;
-		atomic_store_explicit(&rests_until_ns, now_ns() + REST_NS, memory_order_relaxed);
+		*rests_until_ns = now_ns() + REST_NS;
 	}
 	errno = kept;
 	return result;

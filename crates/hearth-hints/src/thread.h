@@ -31,7 +31,8 @@ struct hearth_thread {
 	uint64_t outer[HEARTH_DEPTH];
 	_Atomic uint64_t moved, stayed, refused, unmatched;
 	struct hearth_samples samples;
-	uint64_t scheduler; /* the one that was told where the word is */
+	uint64_t scheduler;	/* the one that was told where the word is */
+	int64_t rests_until_ns; /* one that did not answer is not asked before */
 	struct hearth_thread *next, **link;
 };
 
