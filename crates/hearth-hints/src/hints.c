@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #endif
 #include "../include/hearth.h"
+#include "clock.h"
 #include "page.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATH_SIZE 256
@@ -251,19 +251,11 @@ __attribute__((destructor)) static void remove_page(void)
 		unlink(page_path);
 }
 
-static int64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 /* Whether a leader has said something, and lately. The coarse clock may lag behind the leader's. */
 static int is_told(struct hearth_page *begun, uint32_t cpus)
 {
 	int64_t told = (int64_t)atomic_load_explicit(&begun->told_ns, memory_order_relaxed);
-	int64_t age = (int64_t)((uint64_t)now_ns(CLOCK_MONOTONIC_COARSE) - (uint64_t)told);
+	int64_t age = (int64_t)((uint64_t)hearth_clock_ns(CLOCK_MONOTONIC_COARSE) - (uint64_t)told);
 
 	return cpus <= MAX_CPUS && age < HEARTH_TOLD_NS && age > -HEARTH_TOLD_NS;
 }
@@ -320,14 +312,15 @@ int hearth_cpus_fd(void)
 
 int hearth_cpus_wait(int seen, int timeout_ms)
 {
-	int64_t end = now_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000LL;
+	int64_t end = hearth_clock_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000LL;
 	int cpus, kept = errno;
 
 	while ((cpus = hearth_cpus()) == seen) {
 		int64_t look_ms = LOOK_MS;
 
 		if (timeout_ms >= 0) {
-			int64_t left_ms = (end - now_ns(CLOCK_MONOTONIC) + 999999) / 1000000;
+			int64_t left_ms =
+				(end - hearth_clock_ns(CLOCK_MONOTONIC) + 999999) / 1000000;
 
 			if (left_ms <= 0)
 				break;

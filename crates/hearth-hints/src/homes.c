@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Where each fragment has its home. A table of fixed size that is read and written without a lock:
- *a fragment is in one of the WINDOW entries from where its number hashes to.
+ * a fragment is in one of the WINDOW entries from where its number hashes to.
  *
  *	find    reads them
  *	note    takes the first that is empty, by exchange; or else one that was not entered lately
@@ -22,6 +22,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "clock.h"
 #include "fragments.h"
 #include "trial.h"
 #include <pthread.h>
@@ -29,7 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #define ENTRIES 65536 /* four for each fragment: so a window is nearly never full */
 #define WINDOW 16
@@ -320,11 +320,8 @@ static void balance(struct table *table)
 
 void hearth_balance(void)
 {
-	struct timespec clock;
-	int64_t now;
+	int64_t now = hearth_clock_ns(CLOCK_MONOTONIC_COARSE);
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
-	now = clock.tv_sec * 1000000000LL + clock.tv_nsec;
 	if (now < atomic_load_explicit(&own->due_ns, memory_order_relaxed) ||
 	    pthread_mutex_trylock(&balancing))
 		return;

@@ -6,6 +6,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "clock.h"
 #include "page.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATH_SIZE 1024
@@ -228,12 +228,9 @@ int hearth_limit(void)
 {
 	static _Atomic int limit;
 	static _Atomic int64_t looked_ns;
-	struct timespec clock;
-	int64_t now, before = atomic_load(&looked_ns);
+	int64_t now = hearth_clock_ns(CLOCK_MONOTONIC_COARSE), before = atomic_load(&looked_ns);
 	int known = atomic_load(&limit), kept = errno, mask, quota;
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &clock);
-	now = clock.tv_sec * 1000000000LL + clock.tv_nsec;
 	if (known && now - before < LOOK_NS)
 		return known;
 	/* One thread looks; the others go on with what is known. */

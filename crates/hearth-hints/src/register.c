@@ -11,6 +11,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include "clock.h"
 #include "fragments.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +21,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_US 50000
@@ -79,14 +79,6 @@ static int connect_to_daemon(void)
  * come to it yet, or hangs. */
 #define REST_NS 1000000000LL
 
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word,
 					  int64_t *rests_until_ns)
 {
@@ -100,7 +92,7 @@ enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *wor
 
 	if (!hearth_scheduler())
 		return HEARTH_NO;
-	if (now_ns() < *rests_until_ns)
+	if (hearth_clock_ns(CLOCK_MONOTONIC_COARSE) < *rests_until_ns)
 		return HEARTH_LATER;
 	errno = 0;
 	daemon = connect_to_daemon();
@@ -112,7 +104,7 @@ enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *wor
 	}
 	if (result != HEARTH_YES && errno == EAGAIN) {
 		result = HEARTH_LATER;
-		*rests_until_ns = now_ns() + REST_NS;
+		*rests_until_ns = hearth_clock_ns(CLOCK_MONOTONIC_COARSE) + REST_NS;
 	}
 	errno = kept;
 	return result;

@@ -11,23 +11,15 @@
 #define _GNU_SOURCE
 #endif
 #include "samples.h"
+#include "clock.h"
 #include "pays.h"
-#include <time.h>
 
 #define EACH_NS 1000000
 #define MOST_ENTERS 1024
 
-static uint64_t time_ns(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 uint64_t hearth_cpu_time_ns(void)
 {
-	return time_ns(CLOCK_THREAD_CPUTIME_ID);
+	return (uint64_t)hearth_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_away)
@@ -36,14 +28,15 @@ void hearth_sample_begin(struct hearth_samples *samples, uint32_t depth, int is_
 		return;
 	samples->depth = depth;
 	samples->is_away = is_away;
-	samples->entered_ns = time_ns(CLOCK_MONOTONIC);
+	samples->entered_ns = (uint64_t)hearth_clock_ns(CLOCK_MONOTONIC);
 	samples->begin_cpu_ns = hearth_cpu_time_ns();
 }
 
 uint32_t hearth_sample_end(struct hearth_samples *samples, struct hearth_home *home)
 {
 	uint64_t used = hearth_cpu_time_ns() - samples->begin_cpu_ns;
-	uint64_t now = time_ns(CLOCK_MONOTONIC), enters = samples->weight ? samples->weight : 1;
+	uint64_t now = (uint64_t)hearth_clock_ns(CLOCK_MONOTONIC),
+		 enters = samples->weight ? samples->weight : 1;
 	uint64_t within = (now - samples->entered_ns) * enters;
 
 	/* No thread has been within for longer than since it was measured last. */

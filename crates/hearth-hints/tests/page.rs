@@ -3,97 +3,26 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod common;
+
 use hearth_hints::page::{Page, Why};
 use proptest::prelude::*;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// A C program that does what its standard input says, under the address sanitizer.
-const PROGRAM: &str = r#"
-#include "hearth.h"
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static void obey(char *line)
-{
-	int a = 0, b = 0;
-	char word[16] = "";
-
-	sscanf(line, "%15s %d %d", word, &a, &b);
-	if (!strcmp(word, "cpus")) {
-		printf("%d\n", hearth_cpus());
-	} else if (!strcmp(word, "want")) {
-		printf("%d\n", hearth_want(a));
-	} else if (!strcmp(word, "wait")) {
-		printf("%d\n", hearth_cpus_wait(a, b));
-	} else if (!strcmp(word, "poll")) {
-		struct pollfd fd = { .fd = hearth_cpus_fd(), .events = POLLIN };
-		char events[512];
-
-		printf("%d\n", fd.fd < 0 ? -1 : poll(&fd, 1, a));
-		while (fd.fd >= 0 && read(fd.fd, events, sizeof(events)) > 0)
-			;
-	} else if (!strcmp(word, "fork")) {
-		fflush(stdout);
-		if (!fork()) {
-			printf("%d\n", hearth_cpus());
-			printf("%d\n", getpid());
-			exit(0);
-		}
-		wait(NULL);
-	} else if (!strcmp(word, "again")) {
-		execl("/proc/self/exe", "again", NULL);
-	}
-	fflush(stdout);
-}
-
-int main(void)
-{
-	char line[64];
-
-	/* What a program leaves unread is the next one's. */
-	setvbuf(stdin, NULL, _IONBF, 0);
-	while (fgets(line, sizeof(line), stdin))
-		obey(line);
-	return 0;
-}
-"#;
-
-/// Where the program is; built once.
+/// The program; built once.
 fn program() -> &'static Path {
-    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let folder = BUILT.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("program.c"), PROGRAM).unwrap();
-        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let built = Command::new("cc")
-            .args(["-std=gnu11", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"])
-            .arg("-I")
-            .arg(crate_folder.join("include"))
-            .args(["src/hints.c", "src/limits.c"].map(|source| crate_folder.join(source)))
-            .arg(folder.path().join("program.c"))
-            .arg("-o")
-            .arg(folder.path().join("program"))
-            .status();
-        assert!(built.is_ok_and(|status| status.success()), "the C compiler builds the program");
-        folder
-    });
-    Box::leak(folder.path().join("program").into_boxed_path())
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| common::build("page", "address,undefined"))
 }
 
+/// A run of it, whose page is in a folder of its own.
 struct Run {
-    child: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
+    program: common::Run,
     folder: tempfile::TempDir,
 }
 
@@ -106,34 +35,20 @@ impl Run {
     fn begin_in(mode: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).unwrap();
-        let mut child = Command::new(program())
-            .env("HEARTH_DIR", folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let orders = child.stdin.take().unwrap();
-        let answers = BufReader::new(child.stdout.take().unwrap());
-        Self { child, orders, answers, folder }
+        let program = common::Run::of(Command::new(program()).env("HEARTH_DIR", folder.path()));
+        Self { program, folder }
     }
 
     fn order(&mut self, order: &str) {
-        writeln!(self.orders, "{order}").unwrap();
-    }
-
-    fn answer(&mut self) -> i64 {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).unwrap();
-        line.trim().parse().unwrap()
+        self.program.order(order);
     }
 
     fn ask(&mut self, order: &str) -> i64 {
-        self.order(order);
-        self.answer()
+        self.program.ask(order)
     }
 
-    fn path(&self) -> std::path::PathBuf {
-        self.folder.path().join(self.child.id().to_string())
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(self.program.child.id().to_string())
     }
 
     fn file(&self) -> fs::File {
@@ -150,10 +65,9 @@ impl Run {
         self.file().write_all_at(&Page::said(cpus, Why::Share, told_ns), Page::SAID).unwrap();
     }
 
-    fn end(mut self) {
+    fn end(self) {
         let path = self.path();
-        drop(self.orders);
-        assert!(self.child.wait().unwrap().success(), "the sanitizers found nothing");
+        self.program.end();
         assert!(!path.exists(), "a page ends with its process");
     }
 }
@@ -174,7 +88,7 @@ fn without_a_leader_the_number_is_that_of_mask_and_quota() {
     let limit = run.ask("cpus");
     assert!((1..=own_limit() + 1).contains(&limit), "{limit} of {}", own_limit());
     let page = run.page().unwrap();
-    assert_eq!((page.pid, page.cpus, page.want), (run.child.id(), 0, 0));
+    assert_eq!((page.pid, page.cpus, page.want), (run.program.child.id(), 0, 0));
     assert_eq!(run.ask("want 3"), 0);
     assert_eq!(run.page().unwrap().want, 3);
     assert_eq!(run.ask("want -1"), 0);
@@ -203,7 +117,7 @@ fn a_wait_ends_with_the_change_and_with_its_time() {
     assert_eq!(run.ask(&format!("wait {} -1", limit + 1)), limit);
     run.order(&format!("wait {limit} -1"));
     run.say(78, now_ns());
-    assert_eq!(run.answer(), 78);
+    assert_eq!(run.program.answer_to("wait"), 78);
     run.end();
 }
 
@@ -234,7 +148,7 @@ fn a_child_has_a_page_of_its_own() {
     run.ask("cpus");
     run.say(80, now_ns());
     run.order("fork");
-    let (cpus, pid) = (run.answer(), run.answer());
+    let [cpus, pid] = [(); 2].map(|()| run.program.answer_to("fork"));
     assert_ne!(cpus, 80, "nobody told the child");
     assert!(!run.folder.path().join(pid.to_string()).exists(), "it took its page with it");
     assert_eq!(run.ask("cpus"), 80);

@@ -6,7 +6,7 @@ mod common;
 
 use common::Run;
 use std::fs;
-use std::io::{BufRead, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
@@ -55,8 +55,7 @@ fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() 
                 Err(_) => std::thread::yield_now(),
             }
         };
-        let mut line = String::new();
-        run.answers.read_line(&mut line).unwrap();
+        run.answer_to("fragment");
         told
     });
     run.end();
@@ -77,6 +76,14 @@ impl Daemon {
 
     fn run(&self) -> Run {
         Run::begin_with("HEARTH_WORDS", self.folder.path().join("words").to_str().unwrap())
+    }
+
+    /// A thread says its first word to it.
+    fn entered() -> (Self, Run) {
+        let daemon = Self::begin();
+        let mut run = daemon.run();
+        run.order("enter 1");
+        (daemon, run)
     }
 
     fn end(self) {
@@ -107,9 +114,7 @@ fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
     }
     let answers: [&[u8]; 4] = [&93_i32.to_ne_bytes(), &(-1_i32).to_ne_bytes(), &[0, 0], &[]];
     for answer in answers {
-        let daemon = Daemon::begin();
-        let mut run = daemon.run();
-        run.order("enter 1");
+        let (daemon, mut run) = Daemon::entered();
         let (mut client, _) = daemon.socket.accept().unwrap();
         client.write_all(answer).unwrap();
         // It may have gone away in the meantime.
@@ -122,9 +127,7 @@ fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
 
 #[test]
 fn a_daemon_that_says_nothing_is_not_waited_for() {
-    let daemon = Daemon::begin();
-    let mut run = daemon.run();
-    run.order("enter 1");
+    let (daemon, mut run) = Daemon::entered();
     let silent = daemon.socket.accept().unwrap();
     assert_eq!(run.ask("fragment"), 1);
     drop(silent);
@@ -133,9 +136,7 @@ fn a_daemon_that_says_nothing_is_not_waited_for() {
 
 #[test]
 fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
-    let daemon = Daemon::begin();
-    let mut run = daemon.run();
-    run.order("enter 1");
+    let (daemon, mut run) = Daemon::entered();
     let _too_busy = daemon.socket.accept().unwrap();
     run.order("leave");
     daemon.socket.set_nonblocking(true).unwrap();
@@ -153,9 +154,7 @@ fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
     if !can_move() {
         return;
     }
-    let daemon = Daemon::begin();
-    let mut run = daemon.run();
-    run.order("enter 1");
+    let (daemon, mut run) = Daemon::entered();
     answer_registration(&daemon.socket);
     run.order("leave");
     run.until("the home is where the scheduler has put the thread", home_follows);
@@ -169,9 +168,7 @@ fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
 
 #[test]
 fn a_child_of_fork_tells_the_daemon_of_its_own_word() {
-    let daemon = Daemon::begin();
-    let mut run = daemon.run();
-    run.order("enter 1");
+    let (daemon, mut run) = Daemon::entered();
     let (parent, _) = answer_registration(&daemon.socket);
     run.order("leave");
     run.in_child(|run| {

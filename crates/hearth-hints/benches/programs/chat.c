@@ -223,11 +223,7 @@ int main(int count, char **words)
 	pthread_t *threads;
 	uint64_t sum = 0;
 
-	if (count != 5) {
-		fprintf(stderr, "chat WAY ROOMS USERS MESSAGES\n");
-		return 2;
-	}
-	way = way_of(words[1]);
+	way = way_given(count, words, "chat WAY ROOMS USERS MESSAGES");
 	rooms = number(words[2], 1);
 	user_count = number(words[3], 1);
 	messages = number(words[4], 1);

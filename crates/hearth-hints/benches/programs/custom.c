@@ -48,11 +48,7 @@ int main(int count, char **words)
 	struct line **data;
 	uint64_t sum = 0;
 
-	if (count != 7) {
-		fprintf(stderr, "custom WAY THREADS FRAGMENTS KIB ITERATIONS STEPS\n");
-		return 2;
-	}
-	way = way_of(words[1]);
+	way = way_given(count, words, "custom WAY THREADS FRAGMENTS KIB ITERATIONS STEPS");
 	thread_count = number(words[2], 1);
 	fragments = number(words[3], 1);
 	bytes = number(words[4], 1) * 1024;

@@ -117,11 +117,7 @@ int main(int count, char **words)
 	long groups, at;
 	int status, is_bad = 0;
 
-	if (count != 5) {
-		fprintf(stderr, "hack WAY GROUPS PAIRS MESSAGES\n");
-		return 2;
-	}
-	way = way_of(words[1]);
+	way = way_given(count, words, "hack WAY GROUPS PAIRS MESSAGES");
 	groups = number(words[2], 1);
 	pairs = number(words[3], 1);
 	messages = number(words[4], 1);
@@ -129,9 +125,7 @@ int main(int count, char **words)
 		fprintf(stderr, "%ld pairs are more than %d\n", pairs, MOST_PAIRS);
 		return 2;
 	}
-	sum = mmap(NULL, sizeof(*sum), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (sum == MAP_FAILED)
-		fail("mmap");
+	sum = shared(sizeof(*sum));
 	expect(2 * groups * pairs);
 	for (at = 0; at < groups; at++)
 		make_group(at);

@@ -127,11 +127,7 @@ int main(int count, char **words)
 	pthread_t *threads;
 	uint64_t sum = 0;
 
-	if (count != 8) {
-		fprintf(stderr, "pool WAY WORKERS SHARDS KIB REQUESTS STEPS CHOICE\n");
-		return 2;
-	}
-	way = way_of(words[1]);
+	way = way_given(count, words, "pool WAY WORKERS SHARDS KIB REQUESTS STEPS CHOICE");
 	workers = number(words[2], 1);
 	shard_count = number(words[3], 1);
 	lines = number(words[4], 1) * 16;

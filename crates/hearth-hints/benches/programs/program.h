@@ -36,6 +36,31 @@ static inline void fail(const char *what)
 	exit(3);
 }
 
+/* The way, if there are as many words as in `usage`: the program's name, WAY, and more. */
+static inline enum ways way_given(int count, char **words, const char *usage)
+{
+	int expected = 1;
+	const char *at;
+
+	for (at = usage; *at; at++)
+		expected += *at == ' ';
+	if (count != expected) {
+		fprintf(stderr, "%s\n", usage);
+		exit(2);
+	}
+	return way_of(words[1]);
+}
+
+/* Memory, all 0, of this process and those that are forked later. */
+static inline void *shared(size_t size)
+{
+	void *made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (made == MAP_FAILED)
+		fail("mmap");
+	return made;
+}
+
 static inline long number(const char *text, long least)
 {
 	char *end;
@@ -129,16 +154,13 @@ static pthread_barrier_t *together;
 
 static inline void expect(long threads)
 {
-	pthread_barrierattr_t shared;
+	pthread_barrierattr_t of_processes;
 
-	together = mmap(NULL, sizeof(*together), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-			-1, 0);
-	if (together == MAP_FAILED)
-		fail("mmap");
-	pthread_barrierattr_init(&shared);
-	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	together = shared(sizeof(*together));
+	pthread_barrierattr_init(&of_processes);
+	pthread_barrierattr_setpshared(&of_processes, PTHREAD_PROCESS_SHARED);
 	/* And who measures. */
-	pthread_barrier_init(together, &shared, (unsigned)threads + 1);
+	pthread_barrier_init(together, &of_processes, (unsigned)threads + 1);
 }
 
 static inline void wait_for_all(void)

@@ -67,7 +67,7 @@ fn obedient() -> &'static Path {
 pub struct Run {
     pub child: Child,
     orders: ChildStdin,
-    pub answers: BufReader<ChildStdout>,
+    answers: BufReader<ChildStdout>,
 }
 
 impl Run {
@@ -76,15 +76,14 @@ impl Run {
     }
 
     pub fn begin_with(variable: &str, value: &str) -> Self {
-        let mut child = Command::new(obedient())
-            .env_remove("HEARTH_TOPOLOGY")
-            .env("HEARTH_WORDS", "/nowhere")
-            .env(variable, value)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(obedient());
+        command.env_remove("HEARTH_TOPOLOGY").env("HEARTH_WORDS", "/nowhere").env(variable, value);
+        Self::of(&mut command)
+    }
+
+    pub fn of(command: &mut Command) -> Self {
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().unwrap();
         let orders = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap());
         Self { child, orders, answers }
@@ -120,6 +119,11 @@ impl Run {
 
     pub fn ask(&mut self, order: &str) -> i64 {
         self.order(order);
+        self.answer_to(order)
+    }
+
+    /// What it says to an order that was given before.
+    pub fn answer_to(&mut self, order: &str) -> i64 {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         line.trim().parse().unwrap_or_else(|_| panic!("{order:?}: {line:?}"))

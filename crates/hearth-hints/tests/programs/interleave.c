@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * The tables of homes and of ranges under threads that stop at any access to memory, while others
- *go on: src/homes.c and src/numbers.c are compiled for the thread sanitizer, and what they then
- *call is here. Each run follows from its seed. Accesses are sequentially consistent.
+ * go on: src/homes.c and src/numbers.c are compiled for the thread sanitizer, and what they then
+ * call is here. Each run follows from its seed. Accesses are sequentially consistent.
  *
  *	interleave RUNS
  */
