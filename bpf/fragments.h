@@ -237,18 +237,16 @@ verified_alone int fragment_enter(struct task_struct *p __arg_trusted,
 	return 0;
 }
 
-/* Of the task that runs on this CPU: whether it has declared another number. */
-static __always_inline bool fragment_follow(struct task_struct *p, struct hearth_task *tc)
+/* Of the task that runs on this CPU: what it declares now. */
+static __always_inline void fragment_follow(struct task_struct *p, struct hearth_task *tc)
 {
 	u64 number;
 
 	if (!policy.fragment_ns || !declares(p, tc))
-		return false;
+		return;
 	number = declared_number(p, tc);
-	if (number == tc->declared)
-		return false;
-	fragment_enter(p, tc, number);
-	return true;
+	if (number != tc->declared)
+		fragment_enter(p, tc, number);
 }
 
 /* ---- Where it runs ---- */

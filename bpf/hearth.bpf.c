@@ -70,8 +70,9 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
 {
-	bool here = tc->queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
-	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(tc->queue);
+	s32 queue = tc->queue;
+	bool here = queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
+	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(queue);
 	s64 running = cpu_ctx(cpu)->running_rank;
 	u64 away = is_complex() ? scx_bpf_now() - tc->stopped_at : 0;
 
@@ -152,7 +153,8 @@ static __always_inline s64 running_rank(struct hearth_task *tc)
 	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
 }
 
-/* A task that runs here has to go elsewhere: by the plan, or for the data that it declares. */
+/* Looks what a task that runs here declares. Whether it has to go elsewhere: for that, or by the
+ * plan. */
 verified_alone int leaves(struct task_struct *p __arg_trusted, struct hearth_task *tc __arg_nonnull,
 			  s32 cpu)
 {
@@ -242,10 +244,12 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	s32 cpu = scx_bpf_task_cpu(p);
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	bool is_drawn;
+	s32 queue;
 
 	if (!tc)
 		return;
-	is_drawn = tc->queue >= 0 && cpu_of_queue(tc->queue) != cpu;
+	queue = tc->queue;
+	is_drawn = queue >= 0 && cpu_of_queue(queue) != cpu;
 	queue_left(tc);
 	fragment_run(p, tc);
 	if (tracing)

@@ -212,7 +212,8 @@ struct hearth_task {
 	u64 ahead_ns;
 	/* 100 / weight, in 65536ths: charging does not divide. */
 	u32 inverse_weight;
-	/* Where it ran last, before that, and where it waits now; -1 for nowhere. */
+	/* Where it ran last, before that, and where it waits now; -1 for nowhere,
+	 * less for where it is being moved. */
 	s32 last_cpu;
 	s32 previous_cpu;
 	s32 queue;

@@ -249,6 +249,15 @@ static __always_inline void plan_follow(struct task_struct *p, struct hearth_tas
 
 /* ---- Where a task waits ---- */
 
+/* Whether a task that waits may go to a CPU, to run there. The kernel ends a scheduler that moves
+ * one which may not, and the mask of a task that has to stay where it is for a moment may not say
+ * so yet. */
+static __always_inline bool may_go_to(struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p));
+}
+
 /* Whether a plan says where, or the task itself. */
 static __always_inline bool is_placed(struct hearth_task *tc)
 {

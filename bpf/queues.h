@@ -146,18 +146,26 @@ static __always_inline void queue_taken(s32 queue)
 	cell_look(queue, 1);
 }
 
+/* A task is counted no more where it waited. */
+static __always_inline void queue_uncount(u32 counted, s32 queue)
+{
+	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
+	count(counted, queue, -1);
+}
+
 /* A task no longer waits: it runs, or is not runnable any more. */
 verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 {
 	s32 queue = tc->queue;
 
-	/* Of a fragment it may be about to be moved (queue_moved). */
 	if (tc->counted & COUNTED_FRAGMENT)
 		queue = __sync_lock_test_and_set(&tc->queue, NO_QUEUE);
 	else
 		tc->queue = NO_QUEUE;
-	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
-	count(tc->counted, queue, -1);
+	/* Who is about to move it counts it out. */
+	if (queue < NO_QUEUE)
+		return 0;
+	queue_uncount(tc->counted, queue);
 	if (queue_ctx(queue)->head_is_known)
 		queue_ctx(queue)->head_is_known = false;
 	else
@@ -167,7 +175,7 @@ verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 
 static __always_inline void queue_left(struct hearth_task *tc)
 {
-	if (tc->queue >= 0)
+	if (tc->queue != NO_QUEUE)
 		queue_leave(tc);
 }
 
@@ -180,26 +188,44 @@ static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 		qc->oldest = since;
 }
 
-/* A task that waited has been moved from one bound queue to another, and may have been taken from
- * there by now. */
-verified_alone int queue_moved(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, u64 since)
+/* This CPU is about to move a task that waits in a bound queue to another: from here on it counts
+ * in both. Unless it has been taken, or another CPU moves it. */
+verified_alone int queue_moves(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, u64 since)
 {
-	if (__sync_val_compare_and_swap(&tc->queue, from, to) != from)
-		return 0;
+	s32 mark = MOVED_BY(bpf_get_smp_processor_id());
+
+	if (from == to || __sync_val_compare_and_swap(&tc->queue, from, mark) != from)
+		return false;
 	queue_ages(to, since, __sync_fetch_and_add(&queue_ctx(to)->waiting, 1));
 	count(COUNTED_FRAGMENT, to, 1);
-	head_renew(to);
-	__sync_fetch_and_add(&queue_ctx(from)->waiting, -1);
-	count(COUNTED_FRAGMENT, from, -1);
-	head_renew(from);
+	return true;
+}
+
+static __always_inline void queue_is_other(s32 queue)
+{
+	queue_ctx(queue)->head_is_known = false;
+	head_renew(queue);
+}
+
+/* It waits in this one of the two now; or has left it meanwhile, and counts in neither. */
+verified_alone int queue_moved(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, s32 now)
+{
+	s32 mark = MOVED_BY(bpf_get_smp_processor_id());
+	bool has_left = __sync_val_compare_and_swap(&tc->queue, mark, now) != mark;
+
+	if (has_left || now != from)
+		queue_uncount(COUNTED_FRAGMENT, from);
+	if (has_left || now != to)
+		queue_uncount(COUNTED_FRAGMENT, to);
+	queue_is_other(to);
+	queue_is_other(from);
 	return 0;
 }
 
-/* A task comes to wait for a CPU. The kernel links it in when the callback has returned. */
-static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
-					 u64 enq_flags)
+/* A task is counted where it will wait for a CPU: in this queue. */
+verified_alone s32 queue_come(struct task_struct *p __arg_trusted,
+			      struct hearth_task *tc __arg_nonnull, s32 cpu, u64 usage)
 {
-	u64 usage = order_of(tc);
 	u32 counted = counted_as(p, tc, cpu);
 	s32 queue = counted & COUNTED_SHARED ? shared_queue(cpu) : bound_queue(cpu);
 	struct cell_ctx *cell;
@@ -215,16 +241,33 @@ static __always_inline void queue_insert(struct task_struct *p, struct hearth_ta
 		if (cell->first < 0 || usage < head_usage(shared_queue(cell->first)))
 			cell->first = cpu;
 	}
+	return queue;
+}
+
+/* A task comes to wait for a CPU. The kernel links it in when the callback has returned. */
+static __always_inline void queue_insert(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+					 u64 enq_flags)
+{
+	u64 usage = order_of(tc);
+	s32 queue = queue_come(p, tc, cpu, usage);
+
+	/* Another plan has been published. If it has another shape, its publisher may not have seen
+	 * the task in the one before, where then nobody would look. */
+	if (tc->planned != published) {
+		queue_leave(tc);
+		plan_follow(p, tc);
+		queue = queue_come(p, tc, cpu, usage);
+	}
 	scx_bpf_dsq_insert_vtime(p, queue, tc->slice_ns, usage, enq_flags);
 }
 
-/* Takes a task out of a queue by its pid. */
-verified_alone int take_pid(s32 queue, s32 pid)
+/* Takes a task out of a queue by its pid, unless it may not run here any more. */
+verified_alone int take_pid(s32 queue, s32 pid, s32 cpu)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		if (p->pid == pid)
+		if (p->pid == pid && may_go_to(p, cpu))
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
 	return false;

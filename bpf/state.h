@@ -25,6 +25,8 @@
 #define NO_ROW (-1)
 #define EVERY_ROW 0x7fffffff
 #define NO_QUEUE (-1)
+/* Of a task that a CPU moves from one queue to another: it waits in either. */
+#define MOVED_BY(cpu) (NO_QUEUE - 1 - (s32)(cpu))
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;

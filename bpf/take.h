@@ -12,14 +12,16 @@
 #define HEARTH_TAKE_H
 
 /* Has a task wait at another CPU, from within a walk over the queue where it waits. Only of tasks
- * of fragments, which are counted nowhere else. */
-#define fragment_task_move(it, p, tc, to)                                             \
-	do {                                                                          \
-		s32 from = (tc)->queue;                                               \
-                                                                                      \
-		scx_bpf_dsq_move_set_vtime(it, order_of(tc));                         \
-		if (from >= 0 && scx_bpf_dsq_move_vtime(it, p, bound_queue(to), 0))   \
-			queue_moved(tc, from, bound_queue(to), (p)->scx.runnable_at); \
+ * of fragments, which are counted nowhere else. The kernel does not move one that has come back
+ * since the walk began. */
+#define fragment_task_move(it, p, tc, from, to)                                                 \
+	do {                                                                                    \
+		if (!queue_moves(tc, from, bound_queue(to), (p)->scx.runnable_at))              \
+			break;                                                                  \
+		scx_bpf_dsq_move_set_vtime(it, order_of(tc));                                   \
+		queue_moved(tc, from, bound_queue(to),                                          \
+			    scx_bpf_dsq_move_vtime(it, p, bound_queue(to), 0) ? bound_queue(to) \
+									      : from);          \
 	} while (0)
 
 /* A queue where tasks of fragments wait: the first that may run here. Those whose fragment has
@@ -34,11 +36,11 @@ verified_alone int take_of_fragments(s32 queue, s32 cpu)
 		bool is_of_one = tc && tc->counted & COUNTED_FRAGMENT;
 		s32 home;
 
-		if (!tc || (is_of_one && !is_own) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!tc || (is_of_one && !is_own) || !may_go_to(p, cpu))
 			continue;
 		home = is_of_one ? fragment_cpu(p, tc) : NO_CPU;
 		if (home >= 0 && !fragment_claim(tc, cpu)) {
-			fragment_task_move(BPF_FOR_EACH_ITER, p, tc, home);
+			fragment_task_move(BPF_FOR_EACH_ITER, p, tc, queue, home);
 			if (claim_idle(home))
 				wake(home);
 			continue;
@@ -168,7 +170,7 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 		struct fragment *f;
 
 		if (!tc || !(tc->counted & COUNTED_FRAGMENT) || !is_of_fragment(tc) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		    !may_go_to(p, cpu))
 			continue;
 		if (++cc->looks > MOST_OF_FRAGMENT)
 			break;
@@ -191,7 +193,7 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 				continue;
 			moved = tc->fragment;
 		}
-		fragment_task_move(BPF_FOR_EACH_ITER, p, tc, cpu);
+		fragment_task_move(BPF_FOR_EACH_ITER, p, tc, queue, cpu);
 	}
 	return moved >= 0 ? MOVED_FRAGMENT : MOVED_NONE;
 }
@@ -202,13 +204,17 @@ verified_alone int move_fragment(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 from = cc->moves_from;
-	u32 most_tasks = ~0u;
+	u32 most_tasks;
 
 	cc->moves_from = NO_CPU;
-	if (from < 0 || !wants_to_part(from, cpu))
+	if (from < 0)
 		return 0;
-	if (!is_left_alone(bound_queue(from)))
+	if (is_left_alone(bound_queue(from)))
+		most_tasks = ~0u;
+	else if (is_uneven(from, cpu))
 		most_tasks = waiting_at(from) - waiting_at(cpu) - 1;
+	else
+		return 0;
 	return fragment_take(bound_queue(from), cpu, most_tasks, false);
 }
 
@@ -249,7 +255,7 @@ verified_alone int take_anything(s32 cpu)
 /* complex: a task of the own queue, by its pid. */
 static __always_inline bool take_found(s32 cpu, s32 pid)
 {
-	if (!take_pid(shared_queue(cpu), pid))
+	if (!take_pid(shared_queue(cpu), pid, cpu))
 		return false;
 	stats_of(cpu)->own++;
 	if (tracing)

@@ -43,6 +43,14 @@ static __always_inline bool is_left_alone(s32 queue)
 	return may_be_late(queue, sums.patience + sums.grace);
 }
 
+/* Whether a task that waits does so at its fragment's home, with others of it. */
+static __always_inline bool is_of_batch(struct task_struct *p)
+{
+	struct hearth_task *tc = task_ctx(p);
+
+	return tc && tc->counted & COUNTED_FRAGMENT;
+}
+
 /* Takes the task of a queue that has waited longest, if that is longer than `patience`. Of a
  * fragment's tasks one alone is taken only at its home; others move the fragment. */
 verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
@@ -55,14 +63,11 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	s32 pid = NO_PID;
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
-		struct hearth_task *tc = task_ctx(p);
 		u64 at = p->scx.runnable_at;
 
 		if (is_before(at, of_all))
 			of_all = at;
-		if (!is_own && tc && tc->counted & COUNTED_FRAGMENT)
-			continue;
-		if (is_before(at, since) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
+		if (is_before(at, since) && may_go_to(p, cpu) && (is_own || !is_of_batch(p))) {
 			since = at;
 			pid = p->pid;
 		}
@@ -70,7 +75,7 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	/* Unless one came meanwhile that has waited for longer. */
 	if (of_all != now)
 		__sync_val_compare_and_swap(&qc->oldest, oldest, of_all);
-	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid);
+	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid, cpu);
 }
 
 /* Takes a task that has waited for too long, in the own queues or where one was left alone. */
@@ -95,12 +100,6 @@ static __always_inline bool is_uneven(s32 one, s32 other)
 	return more > less + 1 && 4 * (more + 1) > 5 * (less + 1);
 }
 
-/* Whether fragments that wait at a CPU had better move to another. */
-static __always_inline bool wants_to_part(s32 one, s32 other)
-{
-	return is_uneven(one, other) || is_left_alone(bound_queue(one));
-}
-
 /* At a tick: whether a queue of one of the others, the next in turn, wants help: if its own CPU
  * leaves it alone; or strays or fragments wait in its bound one behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
@@ -122,7 +121,7 @@ static __always_inline void look_after_others(s32 cpu)
 		cc->left_alone = bound_queue(other);
 	if (cc->left_alone >= 0)
 		cc->has_late = true;
-	if (bound->of_fragments > 0 && wants_to_part(other, cpu))
+	if (bound->of_fragments > 0 && (is_uneven(other, cpu) || is_left_alone(bound_queue(other))))
 		cc->moves_from = other;
 }
 

@@ -20,6 +20,7 @@ enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0 };
 /* A walk over a queue; the tasks that were there when it began. */
 struct bpf_iter_scx_dsq {
 	void *walk;
+	u64 vtime;
 };
 
 /* The kernel that hosts this object. */
@@ -35,8 +36,8 @@ struct hearth_kernel {
 	void *(*dsq_walk_new)(void *self, u64 dsq_id);
 	struct task_struct *(*dsq_walk_next)(void *self, void *walk);
 	void (*dsq_walk_destroy)(void *self, void *walk);
-	bool (*dsq_move)(void *self, struct task_struct *p, u64 dsq_id, u64 enq_flags);
-	bool (*dsq_move_vtime)(void *self, struct task_struct *p, u64 dsq_id, u64 vtime,
+	bool (*dsq_move)(void *self, void *walk, struct task_struct *p, u64 dsq_id, u64 enq_flags);
+	bool (*dsq_move_vtime)(void *self, void *walk, struct task_struct *p, u64 dsq_id, u64 vtime,
 			       u64 enq_flags);
 	bool (*test_and_clear_cpu_idle)(void *self, s32 cpu);
 	s32 (*pick_idle_cpu)(void *self, const struct cpumask *allowed, u64 flags);
@@ -93,23 +94,18 @@ static inline void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
 }
 
 #define BPF_FOR_EACH_ITER (&___it)
-#define bpf_for_each(type, p, id, flags)                                                       \
-	for (struct bpf_iter_scx_dsq ___it                                                     \
-	     __attribute__((cleanup(bpf_iter_scx_dsq_destroy))) = {hearth_kernel.dsq_walk_new( \
-		     hearth_kernel.self, id)};                                                 \
+#define bpf_for_each(type, p, id, flags)                                                        \
+	for (struct bpf_iter_scx_dsq ___it __attribute__((cleanup(bpf_iter_scx_dsq_destroy))) = \
+		     {hearth_kernel.dsq_walk_new(hearth_kernel.self, id), 0};                   \
 	     ((p) = hearth_kernel.dsq_walk_next(hearth_kernel.self, ___it.walk));)
-#define scx_bpf_dsq_move(it, p, id, flags) hearth_kernel.dsq_move(hearth_kernel.self, p, id, flags)
+#define scx_bpf_dsq_move(it, p, id, flags) \
+	hearth_kernel.dsq_move(hearth_kernel.self, (it)->walk, p, id, flags)
 
 #define bpf_for(i, start, end) for ((i) = (start); (i) < (end); (i)++)
 
 /* Two calls in the kernel: the second takes the vtime that the first set. */
-static u64 hearth_move_vtime;
-static inline void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
-{
-	(void)it;
-	hearth_move_vtime = vtime;
-}
+#define scx_bpf_dsq_move_set_vtime(it, to) ((it)->vtime = (to))
 #define scx_bpf_dsq_move_vtime(it, p, id, flags) \
-	hearth_kernel.dsq_move_vtime(hearth_kernel.self, p, id, hearth_move_vtime, flags)
+	hearth_kernel.dsq_move_vtime(hearth_kernel.self, (it)->walk, p, id, (it)->vtime, flags)
 
 #endif

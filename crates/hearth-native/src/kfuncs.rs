@@ -26,8 +26,8 @@ pub trait Kernel: 'static {
     fn walk_next(&self, walk: usize) -> Option<Rc<TaskStruct>>;
     /// `bpf_iter_scx_dsq_destroy`.
     fn walk_destroy(&self, walk: usize);
-    /// `scx_bpf_dsq_move`, and `scx_bpf_dsq_move_vtime` with a `vtime`.
-    fn move_task(&self, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool;
+    /// `scx_bpf_dsq_move`, and `scx_bpf_dsq_move_vtime` with a `vtime`: of a task that a walk is at.
+    fn move_task(&self, walk: usize, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool;
     /// `scx_bpf_test_and_clear_cpu_idle`.
     fn test_and_clear_idle(&self, cpu: i32) -> bool;
     /// `scx_bpf_pick_idle_cpu`, of the CPUs in `allowed` as bits.
@@ -82,17 +82,24 @@ extern "C" fn dsq_walk_next<K: Kernel>(kernel: &K, walk: *mut c_void) -> TaskPoi
 extern "C" fn dsq_walk_destroy<K: Kernel>(kernel: &K, walk: *mut c_void) {
     kernel.walk_destroy(walk as usize);
 }
-extern "C" fn dsq_move<K: Kernel>(kernel: &K, p: &TaskStruct, id: u64, _flags: u64) -> bool {
-    kernel.move_task(p, id, None)
+extern "C" fn dsq_move<K: Kernel>(
+    kernel: &K,
+    walk: *mut c_void,
+    p: &TaskStruct,
+    id: u64,
+    _flags: u64,
+) -> bool {
+    kernel.move_task(walk as usize, p, id, None)
 }
 extern "C" fn dsq_move_vtime<K: Kernel>(
     kernel: &K,
+    walk: *mut c_void,
     p: &TaskStruct,
     id: u64,
     vtime: u64,
     _flags: u64,
 ) -> bool {
-    kernel.move_task(p, id, Some(vtime))
+    kernel.move_task(walk as usize, p, id, Some(vtime))
 }
 extern "C" fn test_and_clear_cpu_idle<K: Kernel>(kernel: &K, cpu: i32) -> bool {
     kernel.test_and_clear_idle(cpu)

@@ -34,6 +34,9 @@ struct Options {
     /// Plans come and go, with parts, homes and rows of time
     #[arg(long)]
     plans: bool,
+    /// Tasks declare the data that they are about to use
+    #[arg(long)]
+    fragments: bool,
     /// First seed
     #[arg(long, default_value_t = 1)]
     from: u64,
@@ -50,8 +53,9 @@ fn main() -> Result<ExitCode> {
     let (mut found, mut rests, mut mended, mut longest) = (0, 0, 0, 0);
     for seed in options.from..options.from + options.seeds {
         let make = if options.unequal { Setting::unequal } else { Setting::new };
-        let Options { hotplug, immediate, .. } = options;
-        let setting = Setting { hotplug, immediate, ..make(options.tasks, options.ms * 1_000_000, seed) };
+        let Options { hotplug, immediate, fragments, .. } = options;
+        let made = make(options.tasks, options.ms * 1_000_000, seed);
+        let setting = Setting { hotplug, immediate, fragments, ..made };
         let setting = if options.plans { setting.with_plans() } else { setting };
         match run(&machine, &policy, setting)? {
             Ok(outcome) => {

@@ -12,6 +12,9 @@ pub(crate) struct Habits {
     change_masks: u32,
     sleep: u32,
     yield_: u32,
+    /// To begin what may not be moved to another CPU; to end it.
+    pin: u32,
+    unpin: u32,
     /// None if 0.
     declare: u32,
 }
@@ -25,8 +28,9 @@ impl Habits {
         let rare = |most| 1 << machine.random(most);
         let declare = if fragments { 16 * rare(8) } else { 0 };
         let (change_masks, sleep, yield_) = (8 * rare(8), 16 * rare(12), 32 * rare(8));
+        let (pin, unpin) = (64 * rare(8), rare(8));
         if !unequal {
-            return Self { change_classes: 0, change_masks, sleep, yield_, declare };
+            return Self { change_classes: 0, change_masks, sleep, yield_, pin, unpin, declare };
         }
         // Rarely enough for a task to wait in peace.
         Self {
@@ -34,6 +38,8 @@ impl Habits {
             change_masks: change_masks * rare(14),
             sleep: sleep * rare(8),
             yield_: yield_ * rare(8),
+            pin,
+            unpin,
             declare,
         }
     }
@@ -69,6 +75,7 @@ pub(crate) fn turn(machine: &Machine, cpu: usize, habits: Habits, is_resting: &C
 /// A task's next step.
 fn act(machine: &Machine, cpu: usize, habits: Habits) {
     machine.spend_time();
+    pin(machine, cpu, habits);
     if habits.change_classes > 0 && machine.random(habits.change_classes) == 0 {
         change_class(machine, cpu);
     } else if machine.random(habits.change_masks) == 0 {
@@ -80,6 +87,18 @@ fn act(machine: &Machine, cpu: usize, habits: Habits) {
         machine.yield_current(cpu);
     } else if habits.declare > 0 && machine.random(habits.declare) == 0 {
         declare(machine, cpu);
+    }
+}
+
+/// The task on a CPU begins or ends something for which it has to stay there.
+fn pin(machine: &Machine, cpu: usize, habits: Habits) {
+    let Current::Task(pid) = machine.current(cpu) else { return };
+    if !machine.task(pid).is_pinned() {
+        if machine.random(habits.pin) == 0 {
+            machine.disable_migration(cpu);
+        }
+    } else if machine.random(habits.unpin) == 0 {
+        machine.enable_migration(cpu);
     }
 }
 

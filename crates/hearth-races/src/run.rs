@@ -229,7 +229,7 @@ impl Run {
 
     /// Whether a higher class holds the only CPU that it may run on.
     fn is_held(&self, task: &Task) -> bool {
-        let is_stuck = task.sched.nr_cpus_allowed.get() == 1 || self.is_attached;
+        let is_stuck = task.sched.allowed().count_ones() == 1 || self.is_attached;
         is_stuck && self.machine.current(task.cpu()) == Current::Higher
     }
 
@@ -263,6 +263,10 @@ impl Run {
             return Ok(());
         }
         let goes_away = !self.machine.is_offline(cpu);
+        // The kernel waits for these.
+        if goes_away && self.machine.tasks().iter().any(|task| task.is_pinned() && task.cpu() == cpu) {
+            return Ok(());
+        }
         if goes_away {
             self.machine.leave_cpu(cpu, online.trailing_zeros() as usize);
             self.rest()?;

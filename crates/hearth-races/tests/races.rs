@@ -151,6 +151,21 @@ fn no_task_starves_that_declares_what_it_works_on() {
     }
 }
 
+/// Whatever comes together: each seed is another mixture.
+#[test]
+fn all_of_it_may_come_at_once() {
+    for seed in 0..64 {
+        let has = |bit: u64| seed >> bit & 1 == 1;
+        let tasks = 6 + 5 * (seed as usize % 7);
+        let made = if has(0) { Setting::unequal(tasks, 2000 * MS, seed) } else { setting(seed) };
+        let setting = Setting { hotplug: has(1), fragments: has(2), immediate: has(4), ..made };
+        let setting = if has(3) { setting.with_plans() } else { setting };
+        let machine = if has(5) { "sgi-4d340" } else { "dash-16" };
+        let outcome = run_one(machine, "fair", setting);
+        outcome.unwrap_or_else(|violation| panic!("{machine}, {setting:?}: {violation}"));
+    }
+}
+
 #[test]
 fn plans_may_come_and_go_in_the_middle_of_anything() {
     for (policy, machine, seeds) in

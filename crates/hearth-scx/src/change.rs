@@ -4,7 +4,8 @@ use crate::task::{Pid, Task};
 use crate::{Current, Host, Kernel};
 
 impl<H: Host> Kernel<H> {
-    /// `sched_setaffinity`, with CPUs as bits. Refused, as by the kernel, if none of them is there.
+    /// `sched_setaffinity`, with CPUs as bits. Refused, as by the kernel, if none of them is there; and of a
+    /// task that is pinned, for which the kernel's caller would wait.
     pub fn set_mask(&self, pid: Pid, mask: u64) -> bool {
         if mask & self.online() == 0 {
             return false;
@@ -12,26 +13,14 @@ impl<H: Host> Kernel<H> {
         let task = self.task(pid);
         self.lock_pi(&task);
         let cpu = self.lock_rq_of(&task);
-        let runs = self.current(cpu) == Current::Task(pid) && task.on_rq.get();
+        if task.is_pinned() {
+            self.unlock(cpu);
+            self.unlock_pi(&task);
+            return false;
+        }
         let queued = task.on_rq.get();
-        if queued {
-            if runs {
-                self.update_current(cpu);
-                self.scheduler().stopping(&task.sched, false);
-            }
-            self.unlink(&task);
-            task.set_queued(false);
-        }
-        task.sched.allow(mask);
-        self.tell_mask(&task);
-        if queued {
-            task.set_queued(true);
-            self.enqueue(&task, cpu, 0);
-        }
-        if runs {
-            self.unlink(&task);
-            self.scheduler().running(&task.sched);
-        }
+        let runs = self.current(cpu) == Current::Task(pid) && queued;
+        self.change_mask(&task, cpu, || task.sched.allow(mask));
         if !queued || mask >> cpu & 1 == 1 {
             self.reenqueue_local(cpu);
             self.unlock(cpu);
@@ -44,6 +33,68 @@ impl<H: Host> Kernel<H> {
         }
         self.unlock_pi(&task);
         true
+    }
+
+    /// `do_set_cpus_allowed`: a task that waits is enqueued anew, and one that runs stops and goes on.
+    fn change_mask(&self, task: &Task, cpu: usize, set: impl FnOnce()) {
+        let queued = task.on_rq.get();
+        let runs = self.current(cpu) == Current::Task(task.pid()) && queued;
+        if queued {
+            if runs {
+                self.update_current(cpu);
+                self.scheduler().stopping(&task.sched, false);
+            }
+            self.unlink(task);
+            task.set_queued(false);
+        }
+        set();
+        self.tell_mask(task);
+        if queued {
+            task.set_queued(true);
+            self.enqueue(task, cpu, 0);
+        }
+        if runs {
+            self.unlink(task);
+            self.scheduler().running(&task.sched);
+        }
+    }
+
+    /// `migrate_disable`, of the task that a CPU runs.
+    pub fn disable_migration(&self, cpu: usize) {
+        if let Some(task) = self.current_task(cpu) {
+            task.sched.migration_disabled.set(1);
+        }
+    }
+
+    /// `migrate_disable_switch`: a task that has been switched out, and may run only here, has a mask that
+    /// says so from now on. The CPU's lock is held.
+    pub(crate) fn pin(&self, task: &Task, cpu: usize) {
+        if !task.is_pinned() || task.wide_mask.get() != 0 {
+            return;
+        }
+        self.gap();
+        task.wide_mask.set(task.sched.allowed());
+        self.change_mask(task, cpu, || task.sched.pin(1 << cpu));
+    }
+
+    /// `migrate_enable`, of the task that a CPU runs, which has kept its CPU so far.
+    pub fn enable_migration(&self, cpu: usize) {
+        let Some(task) = self.current_task(cpu).filter(|task| task.is_pinned()) else { return };
+        let mask = task.wide_mask.replace(0);
+        if mask != 0 {
+            self.lock_pi(&task);
+            self.lock(cpu);
+            self.change_mask(&task, cpu, || task.sched.pin(mask));
+            self.reenqueue_local(cpu);
+            self.unlock(cpu);
+            self.unlock_pi(&task);
+        }
+        task.sched.migration_disabled.set(0);
+        // Its mask was changed when it had begun to keep its CPU.
+        if !task.may_run_on(cpu) {
+            self.rqs[cpu].stop.borrow_mut().push_back(task.pid());
+            self.resched(cpu);
+        }
     }
 
     /// Another mask for a task that need not leave its CPU now, and waits in no queue.
@@ -81,7 +132,7 @@ impl<H: Host> Kernel<H> {
             let task = self.task(pid);
             self.lock_pi(&task);
             let at = self.lock_rq_of(&task);
-            if at == cpu && task.on_rq.get() && !task.may_run_on(cpu) {
+            if at == cpu && task.on_rq.get() && !task.may_run_on(cpu) && !task.is_pinned() {
                 self.move_queued(&task, cpu);
             } else {
                 self.unlock(at);

@@ -1,7 +1,7 @@
 //! sched_ext's kfuncs, with the locks that the kernel takes and lets go for them. Their kernel names are
 //! in `hearth-native`.
 
-use crate::task::{Place, Task, Verdict};
+use crate::task::{Task, Verdict};
 use crate::{Host, Scx};
 use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct};
 use std::rc::Rc;
@@ -12,6 +12,19 @@ const EEXIST: i32 = 17;
 const EINVAL: i32 = 22;
 
 impl<H: Host> Scx<H> {
+    /// `move_remote_task_to_local_dsq`: the lock of the run queue that the task leaves is held, and then
+    /// that of the CPU to which it comes.
+    fn come_over(&self, task: &Task, from: usize, cpu: usize) {
+        task.is_migrating.set(true);
+        task.set_queued(false);
+        task.sched.cpu.set(cpu as u32);
+        self.unlock(from);
+        self.lock(cpu);
+        task.set_queued(true);
+        task.is_migrating.set(false);
+        self.link_local(task, cpu);
+    }
+
     /// `consume_remote_task`: the CPU's own lock is let go for that of the task's run queue, and the
     /// task may be gone by then.
     fn take_remote(&self, task: &Task, cpu: usize) -> bool {
@@ -23,16 +36,10 @@ impl<H: Host> Scx<H> {
         let is_ours = task.holder.get() == Some(cpu) && task.cpu() == from;
         if is_ours {
             task.holder.set(None);
-            task.is_migrating.set(true);
-            task.set_queued(false);
-            task.sched.cpu.set(cpu as u32);
-        }
-        self.unlock(from);
-        self.lock(cpu);
-        if is_ours {
-            task.set_queued(true);
-            task.is_migrating.set(false);
-            self.link_local(task, cpu);
+            self.come_over(task, from, cpu);
+        } else {
+            self.unlock(from);
+            self.lock(cpu);
         }
         is_ours
     }
@@ -41,7 +48,7 @@ impl<H: Host> Scx<H> {
     fn first_for(&self, id: u64, cpu: usize) -> Option<Rc<Task>> {
         let queues = self.queues.borrow();
         let mut tasks = queues.by_id.get(&id)?.iter().map(|pid| self.task(pid));
-        tasks.find(|task| task.cpu() == cpu || task.may_run_on(cpu))
+        tasks.find(|task| task.cpu() == cpu || (task.may_run_on(cpu) && !task.is_pinned()))
     }
 
     fn pick(&self, candidates: u64) -> Option<usize> {
@@ -124,47 +131,61 @@ impl<H: Host> Kernel for Scx<H> {
     }
 
     fn walk_new(&self, id: u64) -> usize {
-        self.queues.borrow_mut().walk(id)
+        self.queues.borrow_mut().walk(id, self.sequence.get())
     }
 
     fn walk_next(&self, walk: usize) -> Option<Rc<TaskStruct>> {
         self.gap();
-        let pid = self.queues.borrow_mut().walk_next(walk)?;
-        Some(Rc::clone(&self.task(pid).sched))
+        loop {
+            let next = self.queues.borrow_mut().walk_next(walk)?;
+            let task = self.task(next);
+            if self.queues.borrow().is_walked(walk, task.place.get()) {
+                return Some(Rc::clone(&task.sched));
+            }
+        }
     }
 
     fn walk_destroy(&self, walk: usize) {
         self.queues.borrow_mut().walk_ends(walk);
     }
 
-    /// `scx_dsq_move`: the walk's task is moved if it still waits in a queue.
-    fn move_task(&self, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool {
+    /// `scx_dsq_move`: the task is moved if it has waited in the walk's queue since the walk began. The
+    /// CPU's own lock is let go only if the task is on another run queue.
+    fn move_task(&self, walk: usize, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool {
         let (cpu, task) = (self.cpu.get(), self.known(p));
-        let Place::Queue { id: from, .. } = task.place.get() else { return false };
-        if id == DSQ_LOCAL && !task.may_run_on(cpu) {
-            return false;
+        let from = task.cpu();
+        let mut locked = from;
+        if from == cpu {
+            self.gap();
+        } else {
+            self.unlock(cpu);
+            self.lock(from);
         }
-        if id == DSQ_LOCAL && task.cpu() != cpu {
-            let moved = self.take_remote(&task, cpu);
-            self.rqs[cpu].dispatched.set(moved || self.rqs[cpu].dispatched.get());
-            return moved;
-        }
-        let other = task.cpu();
-        self.unlock(cpu);
-        self.lock(other);
-        let still = matches!(task.place.get(), Place::Queue { id, .. } if id == from) && task.cpu() == other;
-        if still {
+        let is_moved = task.cpu() == from && self.queues.borrow().is_walked(walk, task.place.get());
+        if is_moved && id == DSQ_LOCAL && from != cpu && task.is_pinned() {
+            let name = task.label();
+            self.error(format!(
+                "SCX_DSQ_LOCAL cannot move migration disabled {name} from CPU {from} to {cpu}"
+            ));
+        } else if is_moved && id == DSQ_LOCAL && !task.may_run_on(cpu) {
+            self.error(format!("SCX_DSQ_LOCAL target CPU {cpu} not allowed for {}", task.label()));
+        } else if is_moved {
             self.unlink(&task);
-            if id == DSQ_LOCAL {
+            if id != DSQ_LOCAL {
+                self.link(&task, id, vtime);
+            } else if from == cpu {
                 self.link_local(&task, cpu);
             } else {
-                self.link(&task, id, vtime);
+                self.come_over(&task, from, cpu);
+                locked = cpu;
             }
         }
-        self.unlock(other);
-        self.lock(cpu);
-        self.rqs[cpu].dispatched.set(still || self.rqs[cpu].dispatched.get());
-        still
+        if locked != cpu {
+            self.unlock(locked);
+            self.lock(cpu);
+        }
+        self.rqs[cpu].dispatched.set(is_moved || self.rqs[cpu].dispatched.get());
+        is_moved
     }
 
     fn test_and_clear_idle(&self, cpu: i32) -> bool {

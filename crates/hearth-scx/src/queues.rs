@@ -1,6 +1,6 @@
 //! Dispatch queues.
 
-use crate::task::Pid;
+use crate::task::{Pid, Place};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A queue that is served first come, or by vtime and first come among equals. Never both.
@@ -45,20 +45,35 @@ impl DispatchQueue {
 #[derive(Default)]
 pub(crate) struct DispatchQueues {
     pub(crate) by_id: BTreeMap<u64, DispatchQueue>,
-    /// What is left of each walk; none where a walk has ended before an older one.
-    walks: Vec<Option<VecDeque<Pid>>>,
+    /// None where a walk has ended before an older one.
+    walks: Vec<Option<Walk>>,
+}
+
+/// A walk over the tasks that were in a queue when it began.
+struct Walk {
+    id: u64,
+    /// Who came to a queue later has this number, or a greater one.
+    began: u64,
+    left: VecDeque<Pid>,
 }
 
 impl DispatchQueues {
     /// A walk over the tasks that are there now; its number, from 1.
-    pub(crate) fn walk(&mut self, id: u64) -> usize {
-        let members = self.by_id.get(&id).map(|queue| queue.iter().collect()).unwrap_or_default();
-        self.walks.push(Some(members));
+    pub(crate) fn walk(&mut self, id: u64, began: u64) -> usize {
+        let left = self.by_id.get(&id).map(|queue| queue.iter().collect()).unwrap_or_default();
+        self.walks.push(Some(Walk { id, began, left }));
         self.walks.len()
     }
 
+    /// The next of those that were there; it may have left.
     pub(crate) fn walk_next(&mut self, walk: usize) -> Option<Pid> {
-        self.walks.get_mut(walk - 1)?.as_mut()?.pop_front()
+        self.walks.get_mut(walk - 1)?.as_mut()?.left.pop_front()
+    }
+
+    /// Whether a task that waits here has done so since before a walk began, in the walk's queue.
+    pub(crate) fn is_walked(&self, walk: usize, place: Place) -> bool {
+        let Some(Some(walk)) = self.walks.get(walk - 1) else { return false };
+        matches!(place, Place::Queue { id, key: (_, sequence) } if id == walk.id && sequence < walk.began)
     }
 
     pub(crate) fn walk_ends(&mut self, walk: usize) {
@@ -101,7 +116,7 @@ mod tests {
     fn a_walk_sees_the_tasks_that_were_there_when_it_began() {
         let mut queues = DispatchQueues::default();
         queues.by_id.insert(1, queue(&[(0, None), (1, None)]));
-        let (first, second) = (queues.walk(1), queues.walk(1));
+        let (first, second) = (queues.walk(1, 2), queues.walk(1, 2));
         if let Some(queue) = queues.by_id.get_mut(&1) {
             queue.remove(1, (0, 1));
         }
@@ -109,7 +124,12 @@ mod tests {
         queues.walk_ends(first);
         assert_eq!([queues.walk_next(second), queues.walk_next(second)], [Some(1), None]);
         assert_eq!(queues.walk_next(first), None);
+        let waits = |id, sequence| Place::Queue { id, key: (0, sequence) };
+        assert!(queues.is_walked(second, waits(1, 0)));
+        for other in [waits(2, 0), waits(1, 2), Place::Local(0), Place::Nowhere] {
+            assert!(!queues.is_walked(second, other), "it has left, or has come back: {other:?}");
+        }
         queues.walk_ends(second);
-        assert_eq!(queues.walk(1), 1, "walks that have ended leave nothing");
+        assert_eq!(queues.walk(1, 2), 1, "walks that have ended leave nothing");
     }
 }

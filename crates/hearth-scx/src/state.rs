@@ -109,7 +109,7 @@ pub struct Scx<H> {
     pub(crate) rqs: Vec<RunQueue>,
     tasks: RefCell<Vec<Rc<Task>>>,
     pub(crate) queues: RefCell<DispatchQueues>,
-    sequence: Cell<u64>,
+    pub(crate) sequence: Cell<u64>,
     /// The kernel's idle CPUs, as bits.
     pub(crate) idle: Cell<u64>,
     pub(crate) online: Cell<u64>,

@@ -29,6 +29,11 @@ impl<H: Host> Kernel<H> {
             self.set_next(cpu, next);
         }
         self.has_looked(cpu);
+        if let Current::Task(pid) = previous
+            && next != previous
+        {
+            self.pin(&self.task(pid), cpu);
+        }
         if next == Current::Higher && next != previous {
             self.scheduler().cpu_release(cpu);
             rq.is_late.set(self.shape.is_immediate);

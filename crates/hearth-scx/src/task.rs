@@ -45,6 +45,8 @@ pub struct Task {
     pub(crate) waits_since_ps: Cell<u64>,
     /// How long it has waited for a CPU, up to when it ran last.
     pub(crate) waited_ps: Cell<u64>,
+    /// Its mask without `migrate_disable`, if that has made it narrower; else 0.
+    pub(crate) wide_mask: Cell<u64>,
     /// It is in another scheduling class.
     pub(crate) is_away: Cell<bool>,
     /// It has ended.
@@ -66,6 +68,7 @@ impl Task {
             is_immediate: Cell::new(false),
             waits_since_ps: Cell::new(0),
             waited_ps: Cell::new(0),
+            wide_mask: Cell::new(0),
             is_away: Cell::new(false),
             is_dead: Cell::new(false),
             storage: TaskStorage::default(),
@@ -90,6 +93,11 @@ impl Task {
     /// Whether its mask has a CPU.
     pub fn may_run_on(&self, cpu: usize) -> bool {
         self.sched.allowed() >> cpu & 1 == 1
+    }
+
+    /// `is_migration_disabled`: it may run only where it is, which its mask may not say yet.
+    pub fn is_pinned(&self) -> bool {
+        self.sched.migration_disabled.get() > 0
     }
 
     /// Since when it is runnable and does not run, in ps; `None` if it runs or sleeps.

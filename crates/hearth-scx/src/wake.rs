@@ -37,9 +37,9 @@ impl<H: Host> Kernel<H> {
         self.unlock(cpu);
     }
 
-    /// `select_task_rq`: a task that may run on one CPU only is not asked about.
+    /// `select_task_rq`: a task that may run on one CPU only, if only for now, is not asked about.
     fn select_cpu(&self, task: &Task) -> Option<usize> {
-        if task.sched.nr_cpus_allowed.get() == 1 {
+        if task.sched.nr_cpus_allowed.get() == 1 || task.is_pinned() {
             return Some(task.sched.allowed().trailing_zeros() as usize);
         }
         let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), 0);

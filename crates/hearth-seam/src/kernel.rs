@@ -123,6 +123,11 @@ impl TaskStruct {
         &*self.cpus_ptr
     }
 
+    /// As `migrate_disable_switch` does: CPUs that it may run on for now. How many it has stays.
+    pub fn pin(&self, cpus: u64) {
+        self.cpus_ptr.bits[0].set(cpus);
+    }
+
     /// `set_cpus_allowed_ptr`, of a task that is in no queue.
     pub fn allow(&self, cpus: u64) {
         self.cpus_ptr.bits[0].set(cpus);
@@ -219,8 +224,8 @@ functions! {
         dsq_walk_new: fn(u64) -> *mut c_void,
         dsq_walk_next: fn(*mut c_void) -> TaskPointer,
         dsq_walk_destroy: fn(*mut c_void),
-        dsq_move: fn(&TaskStruct, u64, u64) -> bool,
-        dsq_move_vtime: fn(&TaskStruct, u64, u64, u64) -> bool,
+        dsq_move: fn(*mut c_void, &TaskStruct, u64, u64) -> bool,
+        dsq_move_vtime: fn(*mut c_void, &TaskStruct, u64, u64, u64) -> bool,
         test_and_clear_cpu_idle: fn(i32) -> bool,
         pick_idle_cpu: fn(&CpuMask, u64) -> i32,
         select_cpu_dfl: fn(&TaskStruct, i32, u64, &mut bool) -> i32,
