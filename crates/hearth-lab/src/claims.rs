@@ -1,13 +1,14 @@
 //! Judging claims: runs what they need, once, and compares.
 
 use crate::experiment::{Claim, Experiment, Kind, Row};
-use crate::job::{Job, JobError, Run, Runner};
+use crate::job::{Job, JobError, Progress, Run, run_all};
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::PolicyError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 
 /// What became of a claim.
@@ -107,7 +108,9 @@ pub fn judge(
     experiment: &Experiment,
     scale: f64,
     seeds: &[u64],
-    runner: &Runner<'_>,
+    threads: usize,
+    progress: &dyn Progress,
+    stop: Option<&'static AtomicBool>,
 ) -> Result<Judgement, JudgeError> {
     let machine = Arc::new(Machine::load(&experiment.machine)?);
     let rows = experiment.claims.iter().flat_map(|claim| &claim.rows);
@@ -123,7 +126,7 @@ pub fn judge(
     }
     let mut judgement = Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new() };
     let mut results = Runs::new();
-    for (key, outcome) in keys.into_iter().zip(runner.run_all(&jobs)) {
+    for (key, outcome) in keys.into_iter().zip(run_all(&jobs, threads, progress, stop)) {
         match outcome {
             Some(Ok(run)) => {
                 results.insert(key, run.clone());

@@ -1,13 +1,12 @@
 //! Experiments, claims, results, report.
 //!
-//! A [`Job`] is one run of a workload under a policy; a [`Runner`] does many at a time;
+//! A [`Job`] is one run of a workload under a policy; [`run_all`] does many at a time;
 //! an [`Experiment`] is a paper's worth of claims, which [`judge`] checks.
 
 mod claims;
 mod data;
 mod experiment;
 mod job;
-mod kept;
 mod measures;
 mod numa;
 mod parallel;
@@ -20,8 +19,7 @@ pub mod trace_study;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
-pub use job::{Job, JobError, Progress, Run, Runner, Workload, run_one};
-pub use kept::{Kept, KeptError};
+pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
 pub use parallel::Setting;
 pub use policies::{Names, PLANNERS, Policies};
 pub use table::{Quantity, Table, TableRow};

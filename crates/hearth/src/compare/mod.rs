@@ -9,7 +9,7 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
-use hearth_lab::{PLANNERS, Runner, perfetto, report};
+use hearth_lab::{PLANNERS, perfetto, report, run_all};
 use plan::Plan;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -82,8 +82,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let plan = Plan::new(arguments)?;
     let stop = interrupt::flag()?;
     let bar = Bar::new(plan.jobs.len());
-    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
-    let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&plan.jobs);
+    let results = run_all(&plan.jobs, arguments.jobs.unwrap_or_else(values::default_jobs), &bar, Some(stop));
     bar.finish();
     let (comparison, errors) = plan.collect(results);
     let stopped = stop.load(Ordering::Relaxed);
