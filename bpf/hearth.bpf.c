@@ -295,12 +295,11 @@ verified_alone int offer_fragments(s32 cpu)
 	u32 looks = 0;
 
 	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
-		struct hearth_task *tc = task_ctx(p);
 		s32 idle;
 
 		if (++looks > MOST_LOOKS)
 			break;
-		if (!tc || !(tc->counted & COUNTED_FRAGMENT))
+		if (!is_of_batch(p))
 			continue;
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0)

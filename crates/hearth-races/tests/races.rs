@@ -157,7 +157,8 @@ fn all_of_it_may_come_at_once() {
     for seed in 0..64 {
         let has = |bit: u64| seed >> bit & 1 == 1;
         let tasks = 6 + 5 * (seed as usize % 7);
-        let made = if has(0) { Setting::unequal(tasks, 2000 * MS, seed) } else { setting(seed) };
+        let make = if has(0) { Setting::unequal } else { Setting::new };
+        let made = make(tasks, 2000 * MS, seed);
         let setting = Setting { hotplug: has(1), fragments: has(2), immediate: has(4), ..made };
         let setting = if has(3) { setting.with_plans() } else { setting };
         let machine = if has(5) { "sgi-4d340" } else { "dash-16" };

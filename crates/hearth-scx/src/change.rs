@@ -18,15 +18,12 @@ impl<H: Host> Kernel<H> {
             self.unlock_pi(&task);
             return false;
         }
-        let queued = task.on_rq.get();
-        let runs = self.current(cpu) == Current::Task(pid) && queued;
-        self.change_mask(&task, cpu, || task.sched.allow(mask));
-        if !queued || mask >> cpu & 1 == 1 {
+        let runs = self.change_mask(&task, cpu, || task.sched.allow(mask));
+        if !task.on_rq.get() || mask >> cpu & 1 == 1 {
             self.reenqueue_local(cpu);
             self.unlock(cpu);
         } else if runs {
-            self.rqs[cpu].stop.borrow_mut().push_back(pid);
-            self.resched(cpu);
+            self.send_away(pid, cpu);
             self.unlock(cpu);
         } else {
             self.move_queued(&task, cpu);
@@ -35,8 +32,15 @@ impl<H: Host> Kernel<H> {
         true
     }
 
-    /// `do_set_cpus_allowed`: a task that waits is enqueued anew, and one that runs stops and goes on.
-    fn change_mask(&self, task: &Task, cpu: usize, set: impl FnOnce()) {
+    /// A task that runs must leave its CPU: the stopper comes for it.
+    fn send_away(&self, pid: Pid, cpu: usize) {
+        self.rqs[cpu].stop.borrow_mut().push_back(pid);
+        self.resched(cpu);
+    }
+
+    /// `do_set_cpus_allowed`: a task that waits is enqueued anew, and one that runs stops and goes on. Whether
+    /// it runs.
+    fn change_mask(&self, task: &Task, cpu: usize, set: impl FnOnce()) -> bool {
         let queued = task.on_rq.get();
         let runs = self.current(cpu) == Current::Task(task.pid()) && queued;
         if queued {
@@ -57,6 +61,7 @@ impl<H: Host> Kernel<H> {
             self.unlink(task);
             self.scheduler().running(&task.sched);
         }
+        runs
     }
 
     /// `migrate_disable`, of the task that a CPU runs.
@@ -92,8 +97,7 @@ impl<H: Host> Kernel<H> {
         task.sched.migration_disabled.set(0);
         // Its mask was changed when it had begun to keep its CPU.
         if !task.may_run_on(cpu) {
-            self.rqs[cpu].stop.borrow_mut().push_back(task.pid());
-            self.resched(cpu);
+            self.send_away(task.pid(), cpu);
         }
     }
 
