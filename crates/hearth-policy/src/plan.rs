@@ -16,6 +16,9 @@ pub const MAX_TARGETS: usize = 1024;
 /// The slice factors that a plan may give, in thousandths.
 pub const SLICE_PERMILLE: std::ops::RangeInclusive<u32> = 1..=10_000;
 
+/// The share factors that a plan may give, in thousandths.
+pub const SHARE_PERMILLE: std::ops::RangeInclusive<u32> = 100..=10_000;
+
 /// Rows of time that a plan may have.
 pub const MAX_ROWS: usize = 1024;
 
@@ -60,13 +63,16 @@ pub struct Target {
     pub part: Option<usize>,
     /// Its slice, in thousandths of what the policy gives it.
     pub slice_permille: u32,
+    /// Its CPU time counts so that it gets so many thousandths of the share that its weight gives it; 1000
+    /// leaves the share as it is. The slice has its own factor.
+    pub share_permille: u32,
     /// The row in whose time it goes before others on the CPU that is its home; it must have one.
     pub row: Option<usize>,
 }
 
 impl Default for Target {
     fn default() -> Self {
-        Self { home: None, part: None, slice_permille: 1000, row: None }
+        Self { home: None, part: None, slice_permille: 1000, share_permille: 1000, row: None }
     }
 }
 
@@ -157,6 +163,14 @@ pub enum PlanError {
         /// As given.
         permille: u32,
     },
+    /// A share factor out of [`SHARE_PERMILLE`].
+    #[error("the plan gives {of} {permille} thousandths of its share; 100 to 10000 are possible")]
+    Share {
+        /// Whose.
+        of: Of,
+        /// As given.
+        permille: u32,
+    },
     /// More than [`MAX_ROWS`].
     #[error("the plan has {0} rows of time; it may have {MAX_ROWS}")]
     TooManyRows(usize),
@@ -234,7 +248,7 @@ impl Plan {
     }
 
     fn check_target(&self, of: Of, target: &Target, cpus: &BTreeSet<usize>) -> Result<(), PlanError> {
-        let Target { home, part, slice_permille, row } = *target;
+        let Target { home, part, slice_permille, share_permille, row } = *target;
         if let Some(home) = home.filter(|home| !cpus.contains(home)) {
             return Err(PlanError::Home { of, home });
         }
@@ -248,6 +262,9 @@ impl Plan {
         }
         if !SLICE_PERMILLE.contains(&slice_permille) {
             return Err(PlanError::Slice { of, permille: slice_permille });
+        }
+        if !SHARE_PERMILLE.contains(&share_permille) {
+            return Err(PlanError::Share { of, permille: share_permille });
         }
         match row {
             Some(row) if row >= self.rows.count => Err(PlanError::Row { of, row, rows: self.rows.count }),
@@ -290,7 +307,8 @@ mod tests {
     #[test]
     fn a_plan_of_what_is_there_is_right() {
         assert_eq!(Plan::default().check(&machine()), Ok(()));
-        let target = Target { home: Some(4), part: Some(1), slice_permille: 500, row: None };
+        let target =
+            Target { part: Some(1), slice_permille: 500, share_permille: 2000, ..Target::at_home(4) };
         assert_eq!(group(target).check(&machine()), Ok(()));
     }
 
@@ -320,6 +338,8 @@ mod tests {
             (Target { part: Some(1), ..Target::at_home(0) }, PlanError::HomeAbroad { of, home: 0, part: 1 }),
             (Target { slice_permille: 0, ..target }, PlanError::Slice { of, permille: 0 }),
             (Target { slice_permille: 10_001, ..target }, PlanError::Slice { of, permille: 10_001 }),
+            (Target { share_permille: 99, ..target }, PlanError::Share { of, permille: 99 }),
+            (Target { share_permille: 10_001, ..target }, PlanError::Share { of, permille: 10_001 }),
         ] {
             assert_eq!(error(&group(target)), wrong);
         }
