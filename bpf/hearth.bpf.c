@@ -427,6 +427,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->home = NO_CPU;
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
+	tc->share_permille = 1000;
 	tc->row = NO_ROW;
 	tc->fragment = NO_FRAGMENT;
 	tc->runs_in = NO_FRAGMENT;

@@ -84,6 +84,8 @@ struct hearth_shape {
 #define HEARTH_MAX_FRAGMENTS 16384
 
 #define HEARTH_MAX_TARGETS 1024
+/* The least share that a plan can leave a task, in thousandths. */
+#define HEARTH_LEAST_SHARE 100
 /* In the id of a target that is a task. */
 #define HEARTH_OF_TASK (1ull << 63)
 
@@ -95,8 +97,10 @@ struct hearth_target {
 	s32 home;
 	/* The only part in which it runs, if its mask allows any; -1 for any. */
 	s32 part;
-	/* Of the slice that it would have; 1000 leaves it as it is. */
-	u32 slice_permille;
+	/* Of the slice that it would have, and of the share of CPU time that its weight gives it;
+	 * 1000 leaves them as they are. */
+	u16 slice_permille;
+	u16 share_permille;
 	/* The row of time in which it goes before others at its home; -1 for none. */
 	s32 row;
 };
@@ -210,7 +214,8 @@ struct hearth_task {
 	u64 slice_ns;
 	u64 time_ns;
 	u64 ahead_ns;
-	/* 100 / weight, in 65536ths: charging does not divide. */
+	/* 100 / weight, and over the share that the plan gives, in 65536ths: charging does not
+	 * divide. */
 	u32 inverse_weight;
 	/* Where it ran last, before that, and where it waits now; -1 for nowhere,
 	 * less for where it is being moved. */
@@ -227,7 +232,8 @@ struct hearth_task {
 	/* What the plan says; see hearth_target. */
 	s32 home;
 	s32 part;
-	u32 slice_permille;
+	u16 slice_permille;
+	u16 share_permille;
 	s32 row;
 	/* The number that it declares, and where the word is in which it does; see fragments.h. */
 	u64 declared;

@@ -21,8 +21,8 @@
  * are counted while they wait, each in the cell and as what it was when it came; when
  * another shape is published, those of the shape before are counted out there.
  *
- * A plan (struct hearth_plan) may say of a task, or of its group, a home, a part and a slice.
- * What it says is looked up when the task next comes to wait, or at a tick, and remembered.
+ * A plan (struct hearth_plan) may say of a task, or of its group, a home, a part, a slice and a
+ * share. What it says is looked up when the task next comes to wait, or at a tick, and remembered.
  * Nothing of it is trusted: indices are checked, and a mask goes before a plan.
  */
 #ifndef HEARTH_PLACES_H
@@ -180,6 +180,8 @@ static __always_inline void target_follow(u32 index, u64 id, struct hearth_task 
 		tc->part = target->part;
 	if (target->slice_permille)
 		tc->slice_permille = target->slice_permille;
+	if (target->share_permille >= HEARTH_LEAST_SHARE)
+		tc->share_permille = target->share_permille;
 	if (target->row >= 0 && tc->home >= 0)
 		tc->row = target->row;
 }
@@ -226,6 +228,7 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 	tc->home = NO_CPU;
 	tc->part = NO_PART;
 	tc->slice_permille = 1000;
+	tc->share_permille = 1000;
 	tc->row = NO_ROW;
 	if (plan != NO_PLAN) {
 		target_follow(plan, task_group(p), tc);

@@ -32,19 +32,21 @@ static __always_inline u64 slice_of_weight(u32 weight)
 				      : sums.slice;
 }
 
-/* What follows from a task's weight, and from the plan. */
+/* What follows from a task's weight, and from the plan. A plan that scales a task's share has its
+ * time charged as if its weight were scaled. */
 static __always_inline void weigh(struct hearth_task *tc, u32 weight)
 {
 	u64 longest_ns = policy.quantum_ns + 2 * policy.tick_ns;
+	u64 permille = (u64)weight * tc->share_permille;
 
 	tc->weight = weight;
-	tc->inverse_weight = (COMMON_WEIGHT << 16) / weight;
+	tc->inverse_weight = (COMMON_WEIGHT * 1000ull << 16) / permille;
 	tc->slice_ns = slice_of_weight(weight);
 	if (tc->slice_permille != 1000)
 		tc->slice_ns = slice_of_quantum((tc->slice_ns + policy.tick_ns) *
 						tc->slice_permille / 1000);
-	tc->time_ns =
-		weight > COMMON_WEIGHT ? policy.time_ns * tc->inverse_weight >> 16 : policy.time_ns;
+	tc->time_ns = permille > COMMON_WEIGHT * 1000 ? policy.time_ns * tc->inverse_weight >> 16
+						      : policy.time_ns;
 	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
 }
 

@@ -47,6 +47,9 @@ pub struct Planned {
     pub part: Option<i32>,
     /// Its slice, in thousandths of what the policy gives it.
     pub slice_permille: u32,
+    /// Its share of CPU time, in thousandths of what its weight gives it.
+    #[serde(default = "whole_share")]
+    pub share_permille: u32,
     /// The row of time in which it goes before others at its home.
     #[serde(default)]
     pub row: Option<i32>,
@@ -59,10 +62,16 @@ impl Planned {
             sequence: seam::Published::of(raw.planned).sequence,
             home: number(raw.home),
             part: number(raw.part),
-            slice_permille: raw.slice_permille,
+            slice_permille: raw.slice_permille.into(),
+            share_permille: raw.share_permille.into(),
             row: number(raw.row),
         }
     }
+}
+
+/// Of a daemon that knows no shares.
+fn whole_share() -> u32 {
+    1000
 }
 
 /// Looks a thread up, and its fragment by its place; `None` if it is gone, or not Hearth's.

@@ -30,7 +30,7 @@ use hearth_machine::located::{LocatedError, UnreadableError};
 pub use controller::{Controller, WrongPlan};
 pub use plan::{
     MAX_PARTS, MAX_ROWS, MAX_TARGETS, Of, PageMove, PagePlan, PagePlanError, Plan, PlanError, ROW_NS, Rows,
-    SLICE_PERMILLE, Stayed, Target,
+    SHARE_PERMILLE, SLICE_PERMILLE, Stayed, Target,
 };
 pub use planners::Planner;
 pub use presets::presets;

@@ -8,14 +8,21 @@
 //! What is in force is never written to, but for the time up to which a plan holds. A plan is written beside
 //! the one in force and then published with one word, so a CPU follows the one or the other.
 
-use crate::{MAX_CPUS, OF_TASK, PLANS, PlanBuffer, Published, SHAPES, Shape, Target};
+use crate::{LEAST_SHARE, MAX_CPUS, OF_TASK, PLANS, PlanBuffer, Published, SHAPES, Shape, Target};
 use bytemuck::Zeroable;
-use hearth_policy::Plan;
+use hearth_policy::{Plan, SHARE_PERMILLE, SLICE_PERMILLE};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const _: () = assert!(
     hearth_policy::MAX_PARTS == crate::MAX_PARTS && hearth_policy::MAX_TARGETS == crate::MAX_TARGETS,
     "a plan that passes its check has room"
+);
+
+const _: () = assert!(
+    *SLICE_PERMILLE.end() <= u16::MAX as u32
+        && *SHARE_PERMILLE.start() == LEAST_SHARE
+        && *SHARE_PERMILLE.end() <= u16::MAX as u32,
+    "what a plan that passes its check scales by is followed"
 );
 
 /// The scheduler's memory, as its host reaches it.
@@ -158,7 +165,8 @@ fn target_of(id: u64, target: &hearth_policy::Target) -> Target {
         id,
         home: number(target.home),
         part: number(target.part),
-        slice_permille: target.slice_permille,
+        slice_permille: target.slice_permille as u16,
+        share_permille: target.share_permille as u16,
         row: number(target.row),
     }
 }

@@ -53,6 +53,7 @@ c_types! {
     bool => "bool",
     // A byte that is shared is text.
     u8 => "char",
+    u16 => "u16",
     u32 => "u32",
     i32 => "s32",
     u64 => "u64",

@@ -24,6 +24,8 @@ constants! { all {
     SHARED_NUMBER => SHARED_FRAGMENT: u64 = 1 << 63;
     /// Targets of a plan, at most.
     HEARTH_MAX_TARGETS => MAX_TARGETS: usize = 1024;
+    /// The least share that a plan can leave a task, in thousandths.
+    HEARTH_LEAST_SHARE => LEAST_SHARE: u32 = 100;
     /// Plans that there is room for.
     HEARTH_PLANS => PLANS: usize = 2;
     /// In [`Target::id`]: it is a task.
@@ -148,7 +150,9 @@ shared! {
         /// The only part in which it runs, if its mask allows any; -1 for any.
         pub part: i32,
         /// Of the slice that it would have; 1000 leaves it as it is.
-        pub slice_permille: u32,
+        pub slice_permille: u16,
+        /// Of the share of CPU time that its weight gives it; 1000 leaves it as it is.
+        pub share_permille: u16,
         /// The row of time in which it goes before others at its home; -1 for none.
         pub row: i32,
     }
@@ -339,7 +343,9 @@ shared! {
         /// See [`Target::part`].
         pub part: i32,
         /// See [`Target::slice_permille`].
-        pub slice_permille: u32,
+        pub slice_permille: u16,
+        /// See [`Target::share_permille`].
+        pub share_permille: u16,
         /// See [`Target::row`].
         pub row: i32,
         /// The fragment that it declares: the number, and where its word is.

@@ -29,8 +29,8 @@ pub use compare::{Build, errors, unit};
 #[cfg(feature = "hosts")]
 pub use globals::Globals;
 pub use interface::{
-    ATTACHED, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, Fragment, MAX_CELL, MAX_CPUS, MAX_FRAGMENTS,
-    MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy, Registration, SHAPES,
+    ATTACHED, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, Fragment, LEAST_SHARE, MAX_CELL, MAX_CPUS,
+    MAX_FRAGMENTS, MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy, Registration, SHAPES,
     SHARED_FRAGMENT, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL,
     SOURCE_OWN, Shape, Target, Task, Topology, UNIX,
 };

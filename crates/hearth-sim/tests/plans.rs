@@ -123,6 +123,30 @@ fn a_task_that_never_waits_leaves_a_part_that_is_not_its_own_at_the_next_tick() 
     }
 }
 
+/// CPU time of an application until an instant.
+fn ran_ns(result: &RunResult, application: usize, until_ms: u64) -> u64 {
+    let own = result.timeline.iter().filter(|stretch| result.tasks[stretch.task].application == application);
+    own.map(|stretch| stretch.end_ns.min(until_ms * MS).saturating_sub(stretch.start_ns)).sum()
+}
+
+#[test]
+fn tasks_get_cpu_time_by_the_shares_of_the_plan_under_either_discipline() {
+    // Without decay, which lets no ratio of usage last for longer than it does.
+    let unix = Policy { decay_ns: 1 << 62, ..Policy::load("standard").unwrap() };
+    for (policy, permille) in [(fair(), [1500, 500]), (fair(), [800, 1000]), (unix, [1200, 800])] {
+        let controller = planner(move |_, plan, _| {
+            for (group, share_permille) in [1, 2].into_iter().zip(permille) {
+                plan.groups.insert(group, Target { share_permille, ..Target::default() });
+            }
+        });
+        let applications = ["one", "other"].map(|name| Application { cpus: 1, ..spinners(name, 1, 3000) });
+        let result = run(&policy, applications.into(), Some(controller), &timeline());
+        let [one, other] = [0, 1].map(|application| ran_ns(&result, application, 3000) as f64);
+        let ratio = f64::from(permille[0]) / f64::from(permille[1]);
+        assert!((one / other / ratio - 1.0).abs() < 0.05, "{permille:?}: {one} and {other} ns");
+    }
+}
+
 #[test]
 fn a_plan_of_a_task_goes_before_that_of_its_group() {
     let controller = planner(|_, plan, _| {

@@ -79,7 +79,8 @@ impl Anything {
         let home = Some(homes[self.below(homes.len())]).filter(|_| self.below(2) == 0);
         let slice_permille = if self.below(2) == 0 { 1000 } else { 1 + self.below(2000) as u32 };
         let row = home.filter(|_| rows.count > 0 && self.below(2) == 0).map(|_| self.below(rows.count));
-        Target { home, part, slice_permille, row }
+        let share_permille = if self.below(2) == 0 { 1000 } else { 100 + self.below(4000) as u32 };
+        Target { home, part, slice_permille, share_permille, row }
     }
 }
 

@@ -71,8 +71,10 @@ pub fn of_task(plan: &Planned) -> Option<String> {
     let part = plan.part.map(|part| format!("runs in part {part} alone"));
     let slice = (plan.slice_permille != 1000)
         .then(|| format!("has {:.1} % of its slice", f64::from(plan.slice_permille) / 10.0));
+    let share = (plan.share_permille != 1000)
+        .then(|| format!("gets {:.1} % of its share", f64::from(plan.share_permille) / 10.0));
     let row = plan.row.map(|row| format!("goes first there in row {row} of time"));
-    let said: Vec<String> = [home, row, part, slice].into_iter().flatten().collect();
+    let said: Vec<String> = [home, row, part, slice, share].into_iter().flatten().collect();
     (!said.is_empty()).then(|| format!("by plan {} it {}", plan.sequence, said.join(", ")))
 }
 
@@ -146,13 +148,27 @@ mod tests {
 
     #[test]
     fn what_a_plan_says_of_a_task_is_one_sentence() {
-        let nothing = Planned { sequence: 7, home: None, part: None, slice_permille: 1000, row: None };
+        let nothing = Planned {
+            sequence: 7,
+            home: None,
+            part: None,
+            slice_permille: 1000,
+            share_permille: 1000,
+            row: None,
+        };
         assert_eq!(of_task(&nothing), None);
-        let all = Planned { home: Some(3), part: Some(1), slice_permille: 500, row: Some(2), ..nothing };
+        let all = Planned {
+            home: Some(3),
+            part: Some(1),
+            slice_permille: 500,
+            share_permille: 1200,
+            row: Some(2),
+            ..nothing
+        };
         assert_eq!(
             of_task(&all).unwrap(),
             "by plan 7 it waits in the queue of CPU 3, goes first there in row 2 of time, runs in part 1 alone, has \
-             50.0 % of its slice"
+             50.0 % of its slice, gets 120.0 % of its share"
         );
     }
 }
