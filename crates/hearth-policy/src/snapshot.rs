@@ -2,9 +2,11 @@
 
 mod memory;
 mod program;
+mod run;
 
 pub use memory::{Memory, Moved, Page, Process};
 pub use program::{Asks, Program};
+pub use run::{Class, Run};
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -29,6 +31,10 @@ pub struct Snapshot {
     pub programs: Vec<Program>,
     /// Processes and the pages that they use.
     pub memory: Memory,
+    /// Runs that ended since the snapshot before, in the order in which they ended. Empty where nobody counts.
+    pub runs: Vec<Run>,
+    /// How groups are to be isolated, by id; who is in neither class is not here.
+    pub classes: BTreeMap<u64, Class>,
     /// Where a set is in `masks`.
     places: BTreeMap<CpuSet, usize>,
 }
