@@ -9,6 +9,7 @@ mod owners;
 
 use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
+use crate::last_level::LastLevel;
 use crate::port::Port;
 use hearth_machine::{Holds, Machine};
 use std::rc::Rc;
@@ -46,7 +47,8 @@ const NEVER: Departure = 0;
 const INVALIDATED: Departure = u16::MAX;
 
 struct Domain {
-    llc: Cache,
+    llc: LastLevel,
+    first_cpu: usize,
     departures: Vec<Departure>,
     cpus: u64,
 }
@@ -78,7 +80,8 @@ impl Caches {
         let line = machine.line_bytes;
         let cpus = machine.cpus();
         let domain = |first: usize| Domain {
-            llc: Cache::new(llc, line),
+            llc: LastLevel::new(llc, line),
+            first_cpu: first,
             departures: Vec::new(),
             cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
         };
@@ -180,8 +183,11 @@ impl Caches {
     fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
         if victim & DIRTY != 0 {
-            let outer = self.l2s[cpu].as_ref().unwrap_or(&self.domains[self.domain_of[cpu]].llc);
-            if let Some(outer) = outer.peek(line) {
+            let outer = match &self.l2s[cpu] {
+                Some(l2) => l2.peek(line),
+                None => self.domains[self.domain_of[cpu]].llc.peek(line),
+            };
+            if let Some(outer) = outer {
                 mark(outer, DIRTY);
             }
         }
@@ -244,7 +250,7 @@ impl Caches {
             self.classify(port, line, domain);
             return (0, Served::Memory { write_back: None });
         }
-        let hit = self.domains[domain].llc.touch(line).is_some();
+        let hit = self.domains[domain].llc.touch(line);
         let supplier = match (self.is_shared(line, cpu), write) {
             (false, _) => None,
             (true, true) => self.invalidate_others(cpu, line),
@@ -254,7 +260,8 @@ impl Caches {
             Served::Llc
         } else {
             self.classify(port, line, domain);
-            let victim = self.domains[domain].llc.insert(line, 0);
+            let place = cpu - self.domains[domain].first_cpu;
+            let victim = self.domains[domain].llc.insert(place, line, 0);
             let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
             match supplier {
                 Some(supplier) => Served::Cache { supplier, write_back },

@@ -62,6 +62,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Instructions other than loads and stores; each takes a cycle.
+    computed,
     /// Loads.
     reads,
     /// Stores.
@@ -110,6 +112,16 @@ counters! {
 }
 
 impl Counters {
+    /// Instructions: loads, stores and others.
+    pub fn instructions(&self) -> u64 {
+        self.computed + self.reads + self.writes
+    }
+
+    /// Lines that went over the memory bus.
+    pub fn transfers(&self) -> u64 {
+        self.misses() + self.write_backs
+    }
+
     /// References that left the CPU's caches: what a monitor on the bus sees.
     pub fn misses(&self) -> u64 {
         self.memory_local + self.memory_remote + self.cache_to_cache

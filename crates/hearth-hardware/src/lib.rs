@@ -14,6 +14,7 @@ mod channel;
 mod coherence;
 mod counters;
 mod hardware;
+mod last_level;
 mod misses;
 mod pages;
 mod port;

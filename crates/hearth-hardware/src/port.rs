@@ -128,6 +128,13 @@ impl Port {
         self.now_ps.set(self.now_ps.get() + ps);
     }
 
+    /// Computes for a number of cycles, an instruction each.
+    #[inline(always)]
+    pub fn compute(&self, cycles: u64) {
+        add(&self.counting.computed, cycles);
+        self.advance_ps(cycles * self.cycle_ps);
+    }
+
     /// The time since `begin_ps` was spent in the kernel.
     pub fn spent_in_kernel(&self, begin_ps: u64) {
         add(&self.counting.system_ps, self.now_ps() - begin_ps);

@@ -20,6 +20,7 @@ struct Shape {
     l1: (u64, u32),
     l2: Option<(u64, u32, Holds)>,
     llc: (u64, u32, Holds),
+    is_parted: bool,
 }
 
 fn sets_and_ways() -> impl Strategy<Value = (u64, u32)> {
@@ -32,8 +33,8 @@ fn holds() -> impl Strategy<Value = Holds> {
 
 fn shape() -> impl Strategy<Value = Shape> {
     let levels = (sets_and_ways(), prop::option::of((sets_and_ways(), holds())), (sets_and_ways(), holds()));
-    (prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]), levels).prop_map(
-        |((cpus, shared_by), (l1, l2, (llc, llc_holds)))| Shape {
+    (prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]), levels, any::<bool>())
+        .prop_map(|((cpus, shared_by), (l1, l2, (llc, llc_holds)), is_parted)| Shape {
             cpus,
             shared_by,
             l1,
@@ -41,8 +42,8 @@ fn shape() -> impl Strategy<Value = Shape> {
                 (sets, ways, if llc_holds == Holds::Data { Holds::Data } else { holds })
             }),
             llc: (llc.0 * 4, llc.1, llc_holds),
-        },
-    )
+            is_parted: is_parted && shared_by > 1 && (llc.1 as usize).is_multiple_of(shared_by),
+        })
 }
 
 fn machine(shape: &Shape) -> Machine {
@@ -52,12 +53,14 @@ fn machine(shape: &Shape) -> Machine {
         size_bytes: sets * u64::from(ways) * LINE_BYTES,
         ways,
         shared_by,
+        is_parted: false,
         latency_cycles,
     };
     let mut caches =
         vec![cache("L1i", Holds::Instructions, shape.l1, 1, 1), cache("L1d", Holds::Data, shape.l1, 1, 1)];
     caches.extend(shape.l2.map(|(sets, ways, holds)| cache("L2", holds, (sets, ways), 1, 5)));
-    caches.push(cache("LLC", shape.llc.2, (shape.llc.0, shape.llc.1), shape.shared_by, 15));
+    let llc = cache("LLC", shape.llc.2, (shape.llc.0, shape.llc.1), shape.shared_by, 15);
+    caches.push(Cache { is_parted: shape.is_parted, ..llc });
     let mut machine = Machine::load("sgi-4d340").unwrap();
     machine.nodes[0].cpus = shape.cpus;
     machine.line_bytes = LINE_BYTES;

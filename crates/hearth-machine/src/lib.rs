@@ -76,6 +76,9 @@ pub struct Cache {
     pub ways: u32,
     /// How many consecutive CPUs share one instance; 1 is private.
     pub shared_by: usize,
+    /// Whether each of the CPUs that share an instance has an equal part of its ways, and replaces no
+    /// other's lines.
+    pub is_parted: bool,
     /// Cycles for a reference that is found here.
     pub latency_cycles: u32,
 }

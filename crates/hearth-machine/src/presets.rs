@@ -13,6 +13,9 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("dash-16"),
     preset!("xeon-smp2"),
     preset!("t1-dual"),
+    preset!("t1-dual-parted"),
+    preset!("t1-dual-free"),
+    preset!("t1-dual-512"),
     preset!("server-2s"),
     preset!("chiplet-64"),
 ];

@@ -40,6 +40,8 @@ struct CacheText {
     ways: u32,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     shared_by: usize,
+    #[serde(default, skip_serializing_if = "is_not")]
+    parted: bool,
     latency: u32,
 }
 
@@ -119,6 +121,11 @@ fn is_one(value: &usize) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(bytes: &Bytes) -> bool {
     bytes.0 == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_not(value: &bool) -> bool {
+    !*value
 }
 
 /// Reads and checks a machine.
@@ -204,6 +211,7 @@ impl From<CacheText> for Cache {
             size_bytes: text.size.0,
             ways: text.ways,
             shared_by: text.shared_by,
+            is_parted: text.parted,
             latency_cycles: text.latency,
         }
     }
@@ -297,6 +305,7 @@ impl From<&Cache> for CacheText {
             size: Bytes(cache.size_bytes),
             ways: cache.ways,
             shared_by: cache.shared_by,
+            parted: cache.is_parted,
             latency: cache.latency_cycles,
         }
     }

@@ -23,6 +23,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("both"),
     preset!("fair"),
     preset!("vanilla"),
+    preset!("fixed"),
     preset!("data-affinity"),
 ];
 

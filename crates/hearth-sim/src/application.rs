@@ -1,6 +1,7 @@
 //! Programs as they are handed to the simulation.
 
 use crate::program::{Asks, Body, Cpu};
+use hearth_policy::snapshot::Class;
 
 /// A program to start: some tasks that share memory and are measured together.
 pub struct Application {
@@ -17,6 +18,10 @@ pub struct Application {
     pub asked: Option<Asked>,
     /// Whether the tasks that run from its start are threads of the kernel's.
     pub is_kernel: bool,
+    /// Whether it only runs beside others: the run is over when they have ended.
+    pub is_background: bool,
+    /// What it is for who makes up for unequal shares of caches; nothing if it is left alone.
+    pub class: Option<Class>,
 }
 
 /// What a parallel program asks of the kernel.
@@ -39,6 +44,8 @@ impl Application {
             tasks: Vec::new(),
             asked: None,
             is_kernel: false,
+            is_background: false,
+            class: None,
         }
     }
 

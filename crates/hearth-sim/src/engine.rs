@@ -125,7 +125,9 @@ impl Simulation {
     /// Adds a program.
     pub fn add(&mut self, application: Application) {
         let start_ns = application.start_ns;
-        let index = self.kernel.account.application(&application.name, start_ns * 1000);
+        let (name, runs_on) = (&application.name, application.is_background);
+        let index = self.kernel.account.application(name, start_ns * 1000, runs_on);
+        self.kernel.classify(index, application.class);
         if start_ns > 0 {
             self.post(start_ns * 1000, Event::Start(self.coming.len()));
             self.coming.push(Some((index, application)));
@@ -152,7 +154,7 @@ impl Simulation {
     }
 
     fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {
-        self.alive += 1;
+        self.alive += usize::from(!self.kernel.account.runs_on(application));
         self.kernel.create(cpu, application, mask, name, body)
     }
 
@@ -184,7 +186,9 @@ impl Simulation {
     }
 
     fn is_some_to_come(&self) -> bool {
-        self.coming.iter().flatten().any(|(_, application)| !application.tasks.is_empty())
+        let is_awaited =
+            |application: &Application| !application.is_background && !application.tasks.is_empty();
+        self.coming.iter().flatten().any(|(_, application)| is_awaited(application))
     }
 
     /// The CPU furthest behind, its time, and the time of the next one.
@@ -260,7 +264,8 @@ impl Simulation {
         match task.resume(resume) {
             Some(request) => self.serve(cpu, current, request),
             None => {
-                self.alive -= 1;
+                let application = self.kernel.tasks[current].application;
+                self.alive -= usize::from(!self.kernel.account.runs_on(application));
                 self.kernel.end(current, cpu);
             }
         }

@@ -12,6 +12,7 @@ pub use planned::{Place, Places, Planned};
 use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog};
 use hearth_native::CpuStats;
+use hearth_policy::snapshot::Run;
 use serde::Serialize;
 
 /// Intervals shorter than this are left out of distributions, as the paper does.
@@ -304,6 +305,9 @@ pub struct RunResult {
     /// Misses of programs' loads and stores; if asked for.
     #[serde(skip)]
     pub misses: Option<MissLog>,
+    /// What tasks counted while they ran beside the same others; if asked for.
+    #[serde(skip)]
+    pub runs: Vec<Run>,
     /// What the planner did, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,

@@ -27,6 +27,8 @@ pub struct Options {
     pub stalls: bool,
     /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
     pub record_misses: bool,
+    /// Whether to keep what each task counted in each run beside the same others.
+    pub record_runs: bool,
     /// Time between two samples of CPU time.
     pub sample_ns: u64,
     /// Give up after this much simulated time.
@@ -46,6 +48,7 @@ impl Default for Options {
             ticks_in_step: true,
             stalls: false,
             record_misses: false,
+            record_runs: false,
             sample_ns: 200_000_000,
             time_limit_ns: 3_600_000_000_000,
         }

@@ -204,7 +204,7 @@ impl<'a> Cpu<'a> {
     /// Computes for a number of cycles without a reference.
     #[inline(always)]
     pub fn compute(&mut self, cycles: u64) {
-        self.port.advance_ps(cycles * self.port.cycle_ps());
+        self.port.compute(cycles);
         if self.port.is_due() {
             self.compute_past_limit();
         }

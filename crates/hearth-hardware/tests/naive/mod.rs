@@ -56,6 +56,37 @@ impl Lru {
     }
 }
 
+/// A last level: for each CPU that has ways of its own a cache, one if none has.
+#[derive(Clone, Debug)]
+struct LastLevel(Vec<Lru>);
+
+impl LastLevel {
+    fn new(cache: &Cache, line_bytes: u64) -> Self {
+        let whole = Lru::new(cache, line_bytes);
+        match cache.is_parted {
+            false => Self(vec![whole]),
+            true => Self(vec![Lru { ways: cache.ways as usize / cache.shared_by, ..whole }; cache.shared_by]),
+        }
+    }
+
+    fn find(&mut self, number: u64) -> Option<&mut Line> {
+        self.0.iter_mut().find_map(|part| part.find(number))
+    }
+
+    fn take(&mut self, number: u64) -> Option<Line> {
+        self.0.iter_mut().find_map(|part| part.take(number))
+    }
+
+    fn touch(&mut self, number: u64) -> bool {
+        self.0.iter_mut().any(|part| part.touch(number))
+    }
+
+    fn insert(&mut self, cpu: usize, number: u64, dirty: bool) -> Option<Line> {
+        let part = cpu.min(self.0.len() - 1);
+        self.0[part].insert(number, dirty)
+    }
+}
+
 /// What all CPUs together have counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -80,7 +111,8 @@ struct Cpu {
 
 pub struct Naive {
     cpus: Vec<Cpu>,
-    llcs: Vec<Lru>,
+    llcs: Vec<LastLevel>,
+    shared_by: usize,
     l2_fetches: bool,
     llc_fetches: bool,
     pub counts: Counts,
@@ -103,7 +135,10 @@ impl Naive {
             |cpu: usize| Cpu { l1i: lru(l1i), l1d: lru(l1d), l2: l2.map(lru), domain: cpu / llc.shared_by };
         Self {
             cpus: (0..machine.cpus()).map(cpu).collect(),
-            llcs: (0..machine.cpus() / llc.shared_by).map(|_| lru(llc)).collect(),
+            llcs: (0..machine.cpus() / llc.shared_by)
+                .map(|_| LastLevel::new(llc, machine.line_bytes))
+                .collect(),
+            shared_by: llc.shared_by,
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
             llc_fetches: llc.holds == Holds::Both,
             counts: Counts::default(),
@@ -184,7 +219,7 @@ impl Naive {
         if hit {
             return From::Llc;
         }
-        if let Some(victim) = self.llcs[domain].insert(number, false) {
+        if let Some(victim) = self.llcs[domain].insert(cpu % self.shared_by, number, false) {
             let mut dirty = victim.dirty;
             for other in 0..self.cpus.len() {
                 if self.cpus[other].domain == domain {

@@ -58,6 +58,9 @@ fn check_sharing(machine: &Machine, index: usize, cache: &Cache) -> Result<(), F
         let what = format!("{cpus} CPUs cannot be dealt out in groups of {}", cache.shared_by);
         return fault(key(), what, format!("write a divisor of {cpus}; 1 is a private cache"));
     }
+    if cache.is_parted {
+        check_parts(machine, index, cache)?;
+    }
     match machine.nodes.iter().position(|node| !node.cpus.is_multiple_of(cache.shared_by)) {
         None => Ok(()),
         Some(node) => {
@@ -66,6 +69,20 @@ fn check_sharing(machine: &Machine, index: usize, cache: &Cache) -> Result<(), F
             fault(key(), what, "write a divisor of the CPUs of every node")
         }
     }
+}
+
+/// Ways can be parted among CPUs that share the last level, a way each or more.
+fn check_parts(machine: &Machine, index: usize, cache: &Cache) -> Result<(), Fault> {
+    let (ways, cpus) = (cache.ways, cache.shared_by);
+    let what = match index + 1 == machine.caches.len() {
+        false => format!("{} is not the last level, and its ways cannot be parted", cache.name),
+        true if cpus == 1 => format!("{} is no CPU's but one's, and its ways cannot be parted", cache.name),
+        true if !(ways as usize).is_multiple_of(cpus) => {
+            format!("{ways} ways cannot be parted equally among {cpus} CPUs")
+        }
+        true => return Ok(()),
+    };
+    fault(key(index, "parted"), what, "leave `parted` out, or change `ways` and `shared_by`")
 }
 
 /// The first level is one cache for both, or one of instructions and one of data; it is private.

@@ -17,6 +17,11 @@ impl Begin {
     pub(crate) fn at(port: &Port) -> Self {
         Self { ps: port.now_ps(), counters: port.counters() }
     }
+
+    /// The time and counts since an earlier one on the same CPU.
+    pub(crate) fn since(self, earlier: Self) -> (u64, Counters) {
+        (self.ps.saturating_sub(earlier.ps), self.counters - earlier.counters)
+    }
 }
 
 /// The interval that runs on a CPU, and the effective slice that it belongs to.
@@ -46,6 +51,8 @@ pub(crate) struct Account {
     places: Vec<(Option<usize>, Vec<u64>)>,
     /// By application: its parallel sections so far, and the begin of the one under way.
     parallel: Vec<(Option<Parallel>, Option<Begin>)>,
+    /// By application: whether it runs until all others have ended.
+    runs_on: Vec<bool>,
     tasks: Vec<TaskInfo>,
     /// CPU time by task.
     cpu_ns: Vec<u64>,
@@ -66,6 +73,7 @@ impl Account {
             places: Vec::new(),
             ended_ps: Vec::new(),
             parallel: Vec::new(),
+            runs_on: Vec::new(),
             tasks: Vec::new(),
             cpu_ns: Vec::new(),
             samples: Vec::new(),
@@ -79,13 +87,14 @@ impl Account {
         self.timeline = Some(Vec::new());
     }
 
-    pub(crate) fn application(&mut self, name: &str, start_ps: u64) -> usize {
+    pub(crate) fn application(&mut self, name: &str, start_ps: u64, runs_on: bool) -> usize {
         self.tallies.push(Tally::default());
         self.names.push(name.into());
         self.started_ps.push(start_ps);
         self.ended_ps.push(start_ps);
         self.places.push((None, Vec::new()));
         self.parallel.push((None, None));
+        self.runs_on.push(runs_on);
         self.names.len() - 1
     }
 
@@ -99,6 +108,11 @@ impl Account {
             sum.ns += ps.saturating_sub(begin.ps) / 1000;
             sum.counters += counters - begin.counters;
         }
+    }
+
+    /// Whether an application only runs beside others.
+    pub(crate) fn runs_on(&self, application: usize) -> bool {
+        self.runs_on[application]
     }
 
     pub(crate) fn task(&mut self, name: &str, application: usize) {
@@ -233,6 +247,9 @@ impl Account {
     ) -> RunResult {
         (0..self.running.len()).for_each(|cpu| self.close_slice(cpu));
         let end_ps = self.ended_ps.iter().copied().max().unwrap_or_default();
+        for (ended_ps, _) in self.ended_ps.iter_mut().zip(&self.runs_on).filter(|(_, runs_on)| **runs_on) {
+            *ended_ps = end_ps;
+        }
         let idle_ps: u64 = self
             .running
             .iter()
@@ -269,6 +286,7 @@ impl Account {
             tasks: self.tasks,
             timeline: self.timeline.unwrap_or_default(),
             misses,
+            runs: Vec::new(),
             planned: None,
             references: counters.map(|counters| counters.reads + counters.writes + counters.fetches).sum(),
         }

@@ -93,7 +93,7 @@ impl Costs {
         if let Some(task) = task {
             touch(task, path.task_bytes, WORD_BYTES, Access::Write);
         }
-        port.advance_ps(u64::from(path.cycles) * port.cycle_ps());
+        port.compute(u64::from(path.cycles));
         port.spent_in_kernel(begin_ps);
     }
 

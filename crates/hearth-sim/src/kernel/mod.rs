@@ -11,6 +11,7 @@ mod host;
 mod interrupts;
 mod pages;
 mod planning;
+mod runs;
 mod switch;
 mod task;
 
@@ -29,13 +30,16 @@ use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
 use hearth_policy::Policy;
 use hearth_policy::pages::InMiss;
+use hearth_policy::snapshot::Class;
 use hearth_scx::{Scx, Shape};
 use higher::HigherClass;
 use host::Ports;
 use planning::Planning;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
+use runs::Runs;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::Error;
 use std::rc::Rc;
 
@@ -74,6 +78,12 @@ pub(crate) struct Kernel {
     /// Parallel programs that asked to be scheduled as one, with their applications, in the order in which
     /// they started.
     programs: Vec<(usize, Asked)>,
+    /// Classes of applications, by group.
+    classes: BTreeMap<u64, Class>,
+    /// Runs of tasks beside the same others; nothing if nobody wants to know.
+    runs: Option<Runs>,
+    /// Whether to keep them until the end.
+    records_runs: bool,
     /// Whether the policy heeds what tasks declare, and where that was found.
     follows_fragments: bool,
     found: Found,
@@ -124,6 +134,9 @@ impl Kernel {
             pages: None,
             planning: None,
             programs: Vec::new(),
+            classes: BTreeMap::new(),
+            runs: options.record_runs.then(|| Runs::new(machine.cpus(), machine.cycle_ps())),
+            records_runs: options.record_runs,
             follows_fragments: policy.credit.fragment_ns > 0,
             found: Found::default(),
             domain_of: (0..machine.cpus()).map(|cpu| cpu / machine.domain_cpus()).collect(),
@@ -225,11 +238,15 @@ impl Kernel {
     }
 
     /// What was measured; the kernel is at its end.
-    pub(crate) fn finish(self) -> RunResult {
+    pub(crate) fn finish(mut self) -> RunResult {
+        for cpu in (0..self.cpus.len()).filter(|&cpu| self.cpus[cpu].current.is_some()) {
+            self.account.interval_ends(cpu, &self.ports[cpu], End::Exit);
+        }
+        let runs = self.end_of_runs();
         let dispatches = self.scx.scheduler().stats();
         let misses = self.hardware.borrow_mut().take_miss_log();
         let planned = self.planning.map(Planning::end);
-        RunResult { planned, ..self.account.finish(&self.ports, dispatches, misses) }
+        RunResult { planned, runs, ..self.account.finish(&self.ports, dispatches, misses) }
     }
 }
 

@@ -41,7 +41,9 @@ impl Kernel {
     /// One step. If it leads to no plan, the one in force ends when its time is over.
     pub(crate) fn plan(&mut self, at_ns: u64) {
         let Some(Planning { mut controller, mut board, mut planned }) = self.planning.take() else { return };
-        match controller.step(&self.snapshot(at_ns)) {
+        let mut snapshot = self.snapshot(at_ns);
+        snapshot.runs = self.runs_to_tell();
+        match controller.step(&snapshot) {
             Ok(plan) => {
                 let holds_for = Controller::STEP * Controller::STEPS_TO_HOLD;
                 let outcome = board.publish(&plan, at_ns + holds_for.as_nanos() as u64);
@@ -144,6 +146,7 @@ impl Kernel {
             asks: asked.asks,
             cpus: Some(asked.cpus),
         };
+        snapshot.classes.clone_from(&self.classes);
         snapshot.programs = self.programs.iter().map(program).collect();
         snapshot
     }

@@ -25,6 +25,9 @@ impl Kernel {
             Current::Higher => self.higher.first(cpu),
             Current::Idle | Current::Stopper => None,
         };
+        if next != previous {
+            self.end_runs_beside(cpu, begin);
+        }
         match next {
             Some(task) => {
                 let displaced = previous.filter(|&previous| stays && previous != task);

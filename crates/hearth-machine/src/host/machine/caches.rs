@@ -178,6 +178,7 @@ fn fit(level: Level, line_bytes: u64, latency_cycles: u32, notes: &mut Vec<Strin
         size_bytes,
         ways: u32::try_from(ways).unwrap_or(1),
         shared_by: level.shared_by,
+        is_parted: false,
         latency_cycles,
     }
 }
