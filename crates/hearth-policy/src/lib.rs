@@ -18,6 +18,7 @@
 mod check;
 mod controller;
 pub mod fragments;
+pub mod isolation;
 pub mod pages;
 mod plan;
 pub mod planners;
