@@ -16,6 +16,8 @@
 //! [`custom`], [`chat`] and [`hack`] are the benchmarks of "Thread Scheduling Based on Data Affinity", section 5.
 //! They declare their data fragments, which counts where the policy has the credit `fragment`.
 //!
+//! [`spec`] has programs that stand for those of SPEC CPU2000, each by the misses that were measured on it.
+//!
 //! Each program's named constants are the only things that were tuned, against the papers'
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
@@ -39,6 +41,7 @@ pub mod pmake;
 mod r3000;
 pub mod radiosity;
 mod replay;
+pub mod spec;
 pub mod spin;
 mod staggered;
 mod streams;
@@ -106,11 +109,7 @@ impl Description {
 
     /// The numbers that may be given with its name.
     pub fn parameters(&self) -> &'static [Parameter] {
-        let sized = |builder: Builder| match builder {
-            Sized(_, parameters) => parameters,
-            Plain(_) | Tasks(_) => &[],
-        };
-        builder(self.name).map_or(&[], sized)
+        builder(self.name).map_or(&[], Builder::parameters)
     }
 }
 
@@ -169,11 +168,23 @@ enum Builder {
     Tasks(fn(&Memory, f64, u64, &Invocation) -> Built),
     /// One whose size is given with its name.
     Sized(fn(&Memory, f64, u64, &Numbers) -> Built, &'static [Parameter]),
+    /// One that is given by its misses.
+    Spec(&'static spec::Program),
 }
 
-use Builder::{Plain, Sized, Tasks};
+impl Builder {
+    fn parameters(self) -> &'static [Parameter] {
+        match self {
+            Sized(_, parameters) => parameters,
+            Spec(_) => spec::PARAMETERS,
+            Plain(_) | Tasks(_) => &[],
+        }
+    }
+}
 
-const PROGRAMS: [(Description, Builder); 27] = [
+use Builder::{Plain, Sized, Spec, Tasks};
+
+const PROGRAMS: [(Description, Builder); 36] = [
     (matrix::DESCRIPTION, Plain(matrix::build)),
     (cholesky::DESCRIPTION, Plain(cholesky::build)),
     (mp3d::DESCRIPTION, Plain(mp3d::build)),
@@ -201,6 +212,15 @@ const PROGRAMS: [(Description, Builder); 27] = [
     (chat::DESCRIPTION, Sized(chat::build, chat::PARAMETERS)),
     (hack::DESCRIPTION, Sized(hack::build, hack::PARAMETERS)),
     (spin::DESCRIPTION, Plain(spin::build)),
+    (spec::programs::ART.description, Spec(&spec::programs::ART)),
+    (spec::programs::CRAFTY.description, Spec(&spec::programs::CRAFTY)),
+    (spec::programs::GCC.description, Spec(&spec::programs::GCC)),
+    (spec::programs::GZIP.description, Spec(&spec::programs::GZIP)),
+    (spec::programs::MCF.description, Spec(&spec::programs::MCF)),
+    (spec::programs::PARSER.description, Spec(&spec::programs::PARSER)),
+    (spec::programs::TWOLF.description, Spec(&spec::programs::TWOLF)),
+    (spec::programs::VORTEX.description, Spec(&spec::programs::VORTEX)),
+    (spec::programs::VPR.description, Spec(&spec::programs::VPR)),
 ];
 
 const DESCRIPTIONS: [Description; PROGRAMS.len()] = {
@@ -226,8 +246,7 @@ fn names() -> Vec<&'static str> {
 fn named(name: &str) -> Result<(Builder, Numbers), WorkloadError> {
     let (program, numbers) = name.split_once(':').unwrap_or((name, ""));
     let builder = builder(program)?;
-    let parameters = if let Sized(_, parameters) = builder { parameters } else { &[] };
-    Ok((builder, Numbers::read(program, parameters, numbers)?))
+    Ok((builder, Numbers::read(program, builder.parameters(), numbers)?))
 }
 
 fn builder(program: &str) -> Result<Builder, WorkloadError> {
@@ -257,7 +276,7 @@ pub fn build_invoked(
     invocation: &Invocation,
 ) -> Result<Built, WorkloadError> {
     match builder(name)? {
-        Plain(_) | Sized(..) => Err(WorkloadError::NoTasks { name: name.into() }),
+        Plain(_) | Sized(..) | Spec(_) => Err(WorkloadError::NoTasks { name: name.into() }),
         Tasks(_) => build_with(name, memory, scale, seed, invocation),
     }
 }
@@ -277,6 +296,7 @@ fn build_with(
         Plain(build) => build(memory, scale, seed),
         Tasks(build) => build(memory, scale, seed, invocation),
         Sized(build, _) => build(memory, scale, seed, &numbers),
+        Spec(program) => spec::build(program, memory, scale, seed, &numbers),
     })
 }
 
