@@ -142,6 +142,12 @@ pub enum WorkloadError {
         /// As given.
         name: String,
     },
+    /// A program comes to its end, and cannot run in the background.
+    #[error("{name} comes to its end; choose one that can run without: {}", endless_names().join(", "))]
+    Ends {
+        /// As given.
+        name: String,
+    },
     /// A number given with the program's name is none that it has, or out of range.
     #[error("{program}: {what}; {mend}")]
     BadParameter {
@@ -242,6 +248,11 @@ fn names() -> Vec<&'static str> {
     DESCRIPTIONS.iter().map(|program| program.name).collect()
 }
 
+fn endless_names() -> Vec<&'static str> {
+    let is_endless = |program: &&Description| endless(program.name).is_ok();
+    DESCRIPTIONS.iter().filter(is_endless).map(|program| program.name).collect()
+}
+
 /// How the program of a name is set up, and the numbers that are given with the name.
 fn named(name: &str) -> Result<(Builder, Numbers), WorkloadError> {
     let (program, numbers) = name.split_once(':').unwrap_or((name, ""));
@@ -262,6 +273,22 @@ fn builder(program: &str) -> Result<Builder, WorkloadError> {
 /// [`WorkloadError`] if there is no such program, or the scale is not in (0, 1].
 pub fn build(name: &str, memory: &Memory, scale: f64, seed: u64) -> Result<Built, WorkloadError> {
     build_with(name, memory, scale, seed, &Invocation::default())
+}
+
+/// Parameters that say how long a program runs; with 0 it has no end.
+const LENGTHS: [&str; 3] = ["millions", "transactions", "frames"];
+
+/// The name of a program that goes on until the run is over, with what else is given with the name.
+///
+/// # Errors
+/// [`WorkloadError::UnknownProgram`], and [`WorkloadError::Ends`] if it always comes to an end.
+pub fn endless(name: &str) -> Result<String, WorkloadError> {
+    let description =
+        Description::of(name).ok_or_else(|| WorkloadError::UnknownProgram { name: name.into() })?;
+    let names = || description.parameters().iter().map(|parameter| parameter.name);
+    let length = LENGTHS.into_iter().find(|length| names().any(|name| name == *length));
+    let length = length.ok_or_else(|| WorkloadError::Ends { name: name.into() })?;
+    Ok(format!("{name}{}{length}=0", if name.contains(':') { "," } else { ":" }))
 }
 
 /// The same for a task-parallel program that is started in some way.
