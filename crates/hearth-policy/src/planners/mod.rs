@@ -1,6 +1,7 @@
 //! Planners, a file each. docs/write-a-planner.md adds one.
 
 mod activity;
+pub mod cache_fair;
 mod gangs;
 mod layout;
 mod masks;
@@ -9,6 +10,7 @@ mod pages;
 mod programs;
 mod sets;
 
+pub use cache_fair::CacheFair;
 pub use gangs::{Gangs, ROW_NS};
 pub use masks::Masks;
 pub use pages::Pages;
@@ -26,8 +28,12 @@ pub trait Planner: Send {
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan);
 }
 
-/// The names of the planners of CPUs. [`Pages`] is not among them: it follows a page policy.
+/// The names of the planners of CPUs. [`Pages`] is not among them: it follows a page policy. Nor is
+/// [`CacheFair`]: it needs to know the machine's bus.
 pub const NAMES: [&str; 3] = [GANGS, MASKS, SETS];
+
+/// The name of [`CacheFair`].
+pub const CACHE_FAIR: &str = "cache-fair";
 
 /// The name of [`Gangs`].
 pub const GANGS: &str = "gangs";
