@@ -1,6 +1,7 @@
 //! Judging claims: runs what they need, once, and compares.
 
 use crate::experiment::{Claim, Experiment, Kind, Row};
+use crate::isolation::{self, ScheduleError};
 use crate::job::{Job, JobError, Progress, Run, run_all};
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
@@ -92,6 +93,12 @@ pub enum JudgeError {
     /// The experiment names a machine that does not exist.
     #[error(transparent)]
     Machine(#[from] MachineError),
+    /// The experiment names a schedule that is none.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// Programs are to be sampled under a policy without a name.
+    #[error("programs are sampled under policies that have a name")]
+    Unsampled,
     /// The experiment names a policy that does not exist.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -147,7 +154,11 @@ impl Row {
         let of_seed = |&seed: &u64| {
             let needed: Option<Vec<_>> =
                 setups.iter().map(|setup| runs.get(&(setup.clone(), seed))).collect();
-            self.measure.value(&needed?)
+            let needed = needed?;
+            match self.measure.group().and_then(|group| experiment.group(group)) {
+                Some(group) => isolation::value(&self.measure, &needed, group),
+                None => self.measure.value(&needed),
+            }
         };
         let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
         values.sort_by(f64::total_cmp);

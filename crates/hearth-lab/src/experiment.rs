@@ -1,6 +1,7 @@
 //! An experiment: a paper's workloads and policies, and the claims that they check, as TOML.
 
 use crate::data;
+use crate::isolation::{self, Group, Speed};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::table::Table;
@@ -31,6 +32,9 @@ pub struct Experiment {
     /// How they are run.
     #[serde(rename = "setting", default)]
     pub settings: Vec<Setting>,
+    /// Programs whose isolation from others is measured.
+    #[serde(rename = "group", default)]
+    pub groups: Vec<Group>,
     /// The paper's tables, to be printed beside ours.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
@@ -174,6 +178,28 @@ pub enum Measure {
     TimeSaved { workload: String, policy: String },
     /// The same, less what it saves of another workload.
     TimeSavedBeyond { workload: String, than: String, policy: String },
+    /// By how much a program's estimated fair miss rate is off the one that a parted cache shows, in percent.
+    FairMissRateError { group: String, program: String, by: String },
+    /// Programs of which it is off by so much at most.
+    FairMissRatesWithin { group: String, percent: u32, by: String },
+    /// How much longer a principal takes in its slow schedule than in its fast one, in percent.
+    Variability { group: String, principal: String, policy: String },
+    /// Principals of which that is more than so much, on a machine.
+    VariabilitiesAbove { group: String, percent: u32, policy: String, machine: String },
+    /// Principals of which it is less.
+    VariabilitiesBelow { group: String, percent: u32, policy: String, machine: String },
+    /// The greatest of a group.
+    GreatestVariability { group: String, policy: String, machine: String },
+    /// Change of the instructions for each cycle of all programs of a principal's slow schedule.
+    ThroughputChange { group: String, principal: String, policy: String },
+    /// Slow schedules in which that rises, less those in which it falls.
+    ThroughputsRising { group: String, policy: String },
+    /// How much less CPU time the best-effort program of a schedule has, in percent.
+    BestEffortLoss { group: String, principal: String, schedule: Speed, policy: String },
+    /// The mean of that over all schedules.
+    BestEffortLossMean { group: String, policy: String },
+    /// The greatest, of losses and gains.
+    BestEffortLossGreatest { group: String, policy: String },
 }
 
 /// To what a task is switched.
@@ -208,6 +234,8 @@ enum Named {
     Setting,
     Policy,
     Order,
+    Machine,
+    Estimator,
 }
 
 /// Why an experiment cannot be read.
@@ -227,7 +255,8 @@ macro_rules! preset {
     };
 }
 
-const PRESETS: &[(&str, &str)] = &[preset!("T"), preset!("N"), preset!("M"), preset!("G"), preset!("D")];
+const PRESETS: &[(&str, &str)] =
+    &[preset!("T"), preset!("N"), preset!("M"), preset!("G"), preset!("D"), preset!("F")];
 
 impl Experiment {
     /// The experiments that come with Hearth: name and text.
@@ -250,6 +279,11 @@ impl Experiment {
         self.settings.iter().find(|setting| setting.name == name)
     }
 
+    /// The group of a name.
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == name)
+    }
+
     /// Settings can be run, and those that claims name are there.
     fn check(&self) -> Result<(), Fault> {
         for (at, setting) in self.settings.iter().enumerate() {
@@ -260,10 +294,31 @@ impl Experiment {
             }
         }
         let names: Vec<&str> = self.settings.iter().map(|setting| setting.name.as_str()).collect();
+        for (at, group) in self.groups.iter().enumerate() {
+            let wrong = |error: isolation::ScheduleError| {
+                Fault::new(format!("group[{at}]"), error.to_string(), "mend `fast` or `slow`")
+            };
+            group.check().map_err(wrong)?;
+        }
         for (at, claim) in self.claims.iter().enumerate() {
             if let Some(wrong) = &claim.first_unknown(Named::Setting, &names) {
                 let what = format!("no setting is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
+            }
+            if let Some(wrong) = claim
+                .rows
+                .iter()
+                .filter_map(|row| row.measure.group())
+                .find(|name| self.group(name).is_none())
+            {
+                let what = format!("no group is called {wrong:?}");
+                let names: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
+                return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &names)));
+            }
+            if let Some(wrong) = &claim.first_unknown(Named::Estimator, &isolation::ESTIMATORS) {
+                let what = format!("no estimator is called {wrong:?}");
+                let mend = located::one_of(wrong, &isolation::ESTIMATORS);
+                return Err(Fault::new(format!("claim[{at}]"), what, mend));
             }
             if let Some(wrong) = &claim.first_unknown(Named::Order, &data::ORDERS) {
                 let what = format!("no order of tasks is called {wrong:?}");
@@ -284,7 +339,7 @@ impl Experiment {
         let mut mutated = self.clone();
         mutated.claims.retain(|claim| !claim.mutant.is_empty());
         for claim in &mut mutated.claims {
-            for name in claim.rows.iter_mut().flat_map(|row| row.measure.names_mut().1) {
+            for (_, name) in claim.rows.iter_mut().flat_map(|row| row.measure.names_mut()) {
                 if let Some(other) = claim.mutant.get(name) {
                     name.clone_from(other);
                 }
@@ -306,9 +361,27 @@ impl Experiment {
 }
 
 impl Measure {
-    /// The names in it that a mutant can put others in the place of, and of what they are.
-    fn names_mut(&mut self) -> (Named, Vec<&mut String>) {
+    /// The group of programs that it is about, if it is about their isolation.
+    pub(crate) fn group(&self) -> Option<&str> {
         match self {
+            Measure::FairMissRateError { group, .. }
+            | Measure::FairMissRatesWithin { group, .. }
+            | Measure::Variability { group, .. }
+            | Measure::VariabilitiesAbove { group, .. }
+            | Measure::VariabilitiesBelow { group, .. }
+            | Measure::GreatestVariability { group, .. }
+            | Measure::ThroughputChange { group, .. }
+            | Measure::ThroughputsRising { group, .. }
+            | Measure::BestEffortLoss { group, .. }
+            | Measure::BestEffortLossMean { group, .. }
+            | Measure::BestEffortLossGreatest { group, .. } => Some(group),
+            _ => None,
+        }
+    }
+
+    /// The names in it that a mutant can put others in the place of, each with what it names.
+    fn names_mut(&mut self) -> Vec<(Named, &mut String)> {
+        let (named, names) = match self {
             Measure::ParallelTime { setting, over, .. }
             | Measure::ParallelTimeLead { setting, over, .. }
             | Measure::ParallelMisses { setting, over, .. } => (Named::Setting, vec![setting, over]),
@@ -319,19 +392,33 @@ impl Measure {
             | Measure::TimeSavedBeyond { policy, .. }
             | Measure::L2MissesDivided { policy, .. }
             | Measure::L3MissesDivided { policy, .. }
-            | Measure::OwnL2MissesDivided { policy, .. } => (Named::Policy, vec![policy]),
+            | Measure::OwnL2MissesDivided { policy, .. }
+            | Measure::Variability { policy, .. }
+            | Measure::ThroughputChange { policy, .. }
+            | Measure::ThroughputsRising { policy, .. }
+            | Measure::BestEffortLoss { policy, .. }
+            | Measure::BestEffortLossMean { policy, .. }
+            | Measure::BestEffortLossGreatest { policy, .. } => (Named::Policy, vec![policy]),
+            Measure::VariabilitiesAbove { policy, machine, .. }
+            | Measure::VariabilitiesBelow { policy, machine, .. }
+            | Measure::GreatestVariability { policy, machine, .. } => {
+                return vec![(Named::Policy, policy), (Named::Machine, machine)];
+            }
+            Measure::FairMissRateError { by, .. } | Measure::FairMissRatesWithin { by, .. } => {
+                (Named::Estimator, vec![by])
+            }
             Measure::ParallelSectionsMinus { policy, minus, .. } => (Named::Policy, vec![policy, minus]),
             Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => (Named::Order, vec![order]),
-            _ => (Named::Policy, Vec::new()),
-        }
+            _ => return Vec::new(),
+        };
+        names.into_iter().map(|name| (named, name)).collect()
     }
 
     /// Those of one kind.
     fn names(&self, kind: Named) -> Vec<String> {
         let mut copy = self.clone();
-        let (named, names) = copy.names_mut();
-        let of_kind = names.into_iter().filter(|_| named == kind);
-        of_kind.map(std::mem::take).collect()
+        let of_kind = copy.names_mut().into_iter().filter(|(named, _)| *named == kind);
+        of_kind.map(|(_, name)| std::mem::take(name)).collect()
     }
 }
 
@@ -349,15 +436,21 @@ impl Claim {
     /// wrong and how to mend it.
     fn check_mutant(&self, from: &str, to: &str, settings: &[&str]) -> Result<(), (String, String)> {
         let is_named = |kind| self.names(kind).any(|name| name == from);
+        let machines: Vec<&str> = hearth_machine::presets().iter().map(|(name, _)| *name).collect();
         if is_named(Named::Policy) {
             let is_there = Policies::load(to).is_ok();
             let wrong =
                 || (format!("no policy is called {to:?}"), "name one of `hearth list policies`".into());
             return if is_there { Ok(()) } else { Err(wrong()) };
         }
-        let (kind, names) = match is_named(Named::Order) {
-            true => ("order of tasks", &data::ORDERS[..]),
-            false => ("setting", settings),
+        let (kind, names) = if is_named(Named::Order) {
+            ("order of tasks", &data::ORDERS[..])
+        } else if is_named(Named::Machine) {
+            ("machine", &machines[..])
+        } else if is_named(Named::Estimator) {
+            ("estimator", &isolation::ESTIMATORS[..])
+        } else {
+            ("setting", settings)
         };
         match [from, to].into_iter().find(|name| !names.contains(name)) {
             Some(wrong) => Err((format!("no {kind} is called {wrong:?}"), located::one_of(wrong, names))),

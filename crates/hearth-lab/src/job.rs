@@ -1,15 +1,18 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
+use crate::isolation::{Beside, SampledIn, estimates, sampled};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
+use hearth_policy::isolation::Estimate;
+use hearth_policy::{PolicyError, planners};
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::cool::Sharing;
 use hearth_workloads::{Built, WorkloadError};
 use serde::Serialize;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -27,6 +30,10 @@ pub enum Workload {
         /// How.
         setting: Setting,
     },
+    /// Programs joined by `+` that are sampled together, none of which comes to an end.
+    Sampled(String),
+    /// A principal beside others.
+    Beside(Beside),
     /// Copies of a recorded program.
     Trace {
         /// The trace.
@@ -40,8 +47,9 @@ impl Workload {
     /// What to call it in reports.
     pub fn name(&self) -> String {
         match self {
-            Workload::Mix(mix) => mix.clone(),
+            Workload::Mix(mix) | Workload::Sampled(mix) => mix.clone(),
             Workload::Set { program, .. } => program.clone(),
+            Workload::Beside(beside) => beside.to_string(),
             Workload::Trace { path, copies } => {
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 format!("{copies} x {stem}")
@@ -65,6 +73,8 @@ impl Workload {
                 let memory = simulation.memory();
                 Ok(vec![hearth_workloads::build_invoked(program, &memory, scale, seed, &invocation)?])
             }
+            Workload::Sampled(mix) => Ok(sampled(mix, &simulation.memory(), scale, seed)?),
+            Workload::Beside(beside) => Ok(beside.build(&simulation.memory(), scale, seed)?),
             Workload::Trace { path, copies } => {
                 Ok(hearth_workloads::replay(&Trace::open(path)?, *copies, &simulation.memory(), scale)?)
             }
@@ -87,6 +97,8 @@ pub struct Job {
     pub seed: u64,
     /// How it is done; `options.seed` is set from `seed`.
     pub options: Options,
+    /// Where the planner's estimates of programs come from, if it begins with some.
+    pub sampled: Option<SampledIn>,
 }
 
 /// A run that is done.
@@ -130,6 +142,9 @@ pub enum JobError {
         /// What happened.
         error: SimError,
     },
+    /// The policy under which programs are to be sampled cannot be had.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// Its misses cannot be studied.
     #[error("{run}: {error}")]
     Study {
@@ -155,6 +170,19 @@ impl JobError {
     }
 }
 
+/// What a cache-fair planner of a job knows from the start.
+fn known(job: &Job, stop: Option<&'static AtomicBool>) -> Result<BTreeMap<u64, Estimate>, JobError> {
+    let (Workload::Beside(beside), Some(sampled)) = (&job.workload, &job.sampled) else {
+        return Ok(BTreeMap::new());
+    };
+    if job.policies.planner != Some(planners::CACHE_FAIR) {
+        return Ok(BTreeMap::new());
+    }
+    let (group, program) = beside.principal();
+    let estimates = estimates(sampled, job, stop)?;
+    Ok(estimates.get(program).map(|estimate| (group, *estimate)).into_iter().collect())
+}
+
 /// Does one run, and checks what the programs computed.
 ///
 /// # Errors
@@ -174,7 +202,7 @@ pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobE
     if let Some(pages) = &job.policies.pages {
         simulation.migrate_pages(&job.machine, pages).map_err(wrap)?;
     }
-    if let Some(controller) = job.policies.controller() {
+    if let Some(controller) = job.policies.controller(&job.machine, known(job, stop)?) {
         simulation.plan_with(controller).map_err(wrap)?;
     }
     let mut checks = Vec::new();

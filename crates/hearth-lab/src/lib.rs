@@ -6,6 +6,7 @@
 mod claims;
 mod data;
 mod experiment;
+mod isolation;
 mod job;
 mod measures;
 mod numa;
@@ -19,6 +20,7 @@ pub mod trace_study;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
+pub use isolation::{Beside, Group, SampledIn, ScheduleError, Schedules, Speed};
 pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
 pub use parallel::Setting;
 pub use policies::{Names, PLANNERS, Policies};

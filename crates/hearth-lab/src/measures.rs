@@ -155,6 +155,8 @@ impl Measure {
             Measure::MoveLaw { points } => {
                 runs[0].total.displacements.least_ns()? as f64 / (f64::from(*points) * POINT_NS as f64)
             }
+            // Those of a group's isolation, which know the group.
+            _ => return None,
         };
         value.is_finite().then_some(value)
     }
@@ -245,6 +247,35 @@ impl Measure {
                 format!("{workload}, time, {policy}, less that of {than}")
             }
             Measure::TimeSaved { workload, policy } => format!("{workload}, seconds saved, {policy}"),
+            Measure::FairMissRateError { program, by, .. } => {
+                format!("{program}, fair miss rate by {by}, off by %")
+            }
+            Measure::FairMissRatesWithin { percent, by, .. } => {
+                format!("programs within {percent} %, fair miss rate by {by}")
+            }
+            Measure::Variability { principal, policy, .. } => format!("{principal}, variability, {policy}"),
+            Measure::VariabilitiesAbove { percent, policy, machine, .. } => {
+                format!("principals above {percent} %, {policy} on {machine}")
+            }
+            Measure::VariabilitiesBelow { percent, policy, machine, .. } => {
+                format!("principals below {percent} %, {policy} on {machine}")
+            }
+            Measure::GreatestVariability { policy, machine, .. } => {
+                format!("greatest variability, {policy} on {machine}")
+            }
+            Measure::ThroughputChange { principal, policy, .. } => {
+                format!("{principal}, slow, instructions a cycle, {policy}")
+            }
+            Measure::ThroughputsRising { policy, .. } => {
+                format!("slow schedules, instructions a cycle, rising less falling, {policy}")
+            }
+            Measure::BestEffortLoss { principal, schedule, policy, .. } => {
+                format!("{principal}, {}, best-effort slowdown, {policy}", schedule.text())
+            }
+            Measure::BestEffortLossMean { policy, .. } => format!("best-effort slowdown, mean, {policy}"),
+            Measure::BestEffortLossGreatest { policy, .. } => {
+                format!("best-effort slowdown or gain, greatest, {policy}")
+            }
             Measure::TimeSavedBeyond { workload, than, policy } => {
                 format!("{workload}, seconds saved, {policy}, less those of {than}")
             }

@@ -1,14 +1,20 @@
 //! A scheduling policy with what works beside it, as it is written and named: `both+dash`, `fair+masks`.
 
+use crate::isolation::bus;
+use hearth_machine::Machine;
+use hearth_policy::isolation::Estimate;
 use hearth_policy::pages::PagePolicy;
+use hearth_policy::planners::cache_fair::{CacheFair, Rule};
 use hearth_policy::{Controller, Policy, PolicyError, planners};
 use hearth_workloads::cool::Sharing;
+use std::collections::BTreeMap;
 
 /// Process control: processor sets, and programs that are told the size of theirs. A name like a planner's.
 const PROCESS_CONTROL: &str = "control";
 
 /// What can plan in the simulated machine, by name: [`planners::NAMES`] and process control.
-pub const PLANNERS: [&str; 4] = [planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
+pub const PLANNERS: [&str; 5] =
+    [planners::CACHE_FAIR, planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
 
 /// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +66,14 @@ impl Policies {
         Ok(Self { policy: Policy::load(policy)?, pages: pages.map(PagePolicy::load).transpose()?, planner })
     }
 
-    /// Who plans; nothing if nobody does.
-    pub fn controller(&self) -> Option<Controller> {
+    /// Who plans for a machine; nothing if nobody does. A cache-fair planner begins with what is known of
+    /// groups.
+    pub fn controller(&self, machine: &Machine, known: BTreeMap<u64, Estimate>) -> Option<Controller> {
         let planner = self.planner?;
+        if planner == planners::CACHE_FAIR {
+            let planner = CacheFair::new(bus(machine), Rule::default()).with_estimates(known);
+            return Some(Controller::new(vec![Box::new(planner)]));
+        }
         Controller::named(if planner == PROCESS_CONTROL { planners::SETS } else { planner })
     }
 

@@ -1,11 +1,13 @@
 //! Which runs a measure needs.
 
+use crate::claims::JudgeError;
 use crate::experiment::{Experiment, Measure};
+use crate::isolation::{Beside, Group, SampledIn, Schedules, Speed};
 use crate::job::{Job, Workload};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use hearth_machine::Machine;
-use hearth_policy::{Policy, PolicyError};
+use hearth_policy::Policy;
 use hearth_sim::{Flush, Options};
 use std::sync::Arc;
 
@@ -22,6 +24,12 @@ pub struct Setup {
     pub records: bool,
     /// How the program, a task-parallel one, is run by itself.
     pub setting: Option<Setting>,
+    /// The machine, if it is not the experiment's.
+    pub machine: Option<String>,
+    /// Where the planner's estimates come from, if it begins with some.
+    pub sampled: Option<SampledIn>,
+    /// Whether programs are sampled in it.
+    pub samples: bool,
 }
 
 /// A policy by name or by its constants.
@@ -59,7 +67,38 @@ impl Setup {
     /// A workload under a policy, or under a policy and a page policy: `both+dash`.
     pub(crate) fn new(workload: &str, policy: &str) -> Self {
         let policy = PolicyName::Named(policy.into());
-        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false, setting: None }
+        Self {
+            workload: workload.into(),
+            policy,
+            flush: FlushName::Never,
+            records: false,
+            setting: None,
+            machine: None,
+            sampled: None,
+            samples: false,
+        }
+    }
+
+    /// A principal's schedule on a machine, whose planner knows what sampling under the baseline tells.
+    fn beside(
+        group: &Group,
+        schedules: &Schedules,
+        speed: Speed,
+        baseline: &str,
+        policy: &str,
+        machine: &str,
+    ) -> Self {
+        let sampled = SampledIn { programs: group.sampled.clone(), policy: baseline.into() };
+        Self {
+            machine: Some(machine.into()),
+            sampled: Some(sampled),
+            ..Self::new(&schedules.workload(speed), policy)
+        }
+    }
+
+    /// The programs of a group, sampled on a machine.
+    fn sampled(group: &Group, policy: &str, machine: &str) -> Self {
+        Self { machine: Some(machine.into()), samples: true, ..Self::new(&group.sampled, policy) }
     }
 
     fn recorded(workload: &str, policy: &str) -> Self {
@@ -72,7 +111,7 @@ impl Setup {
 
     fn affinity(workload: &str, a_t: u32, a_p: u32, decays: bool) -> Self {
         let policy = PolicyName::Affinity { a_t, a_p, decays };
-        Self { workload: workload.into(), policy, flush: FlushName::Never, records: false, setting: None }
+        Self { policy, ..Self::new(workload, "") }
     }
 
     fn set(program: &str, policy: &str, setting: &Setting) -> Self {
@@ -82,8 +121,17 @@ impl Setup {
     /// The run of this set-up with a seed.
     ///
     /// # Errors
-    /// [`PolicyError`] if there is no such policy.
-    pub fn job(&self, machine: &Arc<Machine>, scale: f64, seed: u64) -> Result<Job, PolicyError> {
+    /// [`JudgeError`] if there is no such policy, machine or schedule.
+    pub fn job(&self, machine: &Arc<Machine>, scale: f64, seed: u64) -> Result<Job, JudgeError> {
+        let machine = match &self.machine {
+            Some(name) => Arc::new(Machine::load(name)?),
+            None => Arc::clone(machine),
+        };
+        if self.samples {
+            let PolicyName::Named(policy) = &self.policy else { return Err(JudgeError::Unsampled) };
+            let sampled = SampledIn { programs: self.workload.clone(), policy: policy.clone() };
+            return Ok(sampled.job(&machine, scale, seed)?);
+        }
         let policies = match &self.policy {
             PolicyName::Named(name) => Policies::load(name)?,
             &PolicyName::Affinity { a_t, a_p, decays } => {
@@ -97,12 +145,15 @@ impl Setup {
             FlushName::EachInterval => Flush::EachInterval,
             FlushName::EachSlice => Flush::EachSlice,
         };
-        let options = Options { flush, record_misses: self.records, ..Options::default() };
+        let timeline = self.sampled.is_some();
+        let options = Options { flush, timeline, record_misses: self.records, ..Options::default() };
         let workload = match &self.setting {
             Some(setting) => Workload::Set { program: self.workload.clone(), setting: setting.clone() },
+            None if Beside::is_meant(&self.workload) => Workload::Beside(self.workload.parse()?),
             None => Workload::Mix(self.workload.clone()),
         };
-        Ok(Job { machine: Arc::clone(machine), workload, policies, scale, seed, options })
+        let sampled = self.sampled.clone();
+        Ok(Job { machine, workload, policies, scale, seed, options, sampled })
     }
 }
 
@@ -200,7 +251,65 @@ impl Measure {
             | Measure::PlacementLoss { workload, .. }
             | Measure::MemoryTime { workload, .. }
             | Measure::MemoryTimeShare { workload, .. } => vec![Setup::recorded(workload, base)],
+            Measure::FairMissRateError { group, .. } | Measure::FairMissRatesWithin { group, .. } => {
+                experiment.group(group).map_or_else(Vec::new, |group| {
+                    [&group.machine, &group.parted].map(|machine| Setup::sampled(group, base, machine)).into()
+                })
+            }
+            Measure::Variability { .. }
+            | Measure::VariabilitiesAbove { .. }
+            | Measure::VariabilitiesBelow { .. }
+            | Measure::GreatestVariability { .. }
+            | Measure::ThroughputChange { .. }
+            | Measure::ThroughputsRising { .. }
+            | Measure::BestEffortLoss { .. }
+            | Measure::BestEffortLossMean { .. }
+            | Measure::BestEffortLossGreatest { .. } => self.schedules(experiment),
             &Measure::MoveLaw { points } => vec![Setup::affinity(ONE_MORE, 0, points, false)],
+        }
+    }
+
+    /// The schedules that a measure of isolation reads: slow and fast in turn, or under a policy and the
+    /// baseline in turn.
+    fn schedules(&self, experiment: &Experiment) -> Vec<Setup> {
+        use Speed::{Fast, Slow};
+        let Some(group) = self.group().and_then(|name| experiment.group(name)) else { return Vec::new() };
+        let base = experiment.baseline.as_str();
+        let all = || group.schedules.iter();
+        let of = |principal: &str| group.of(principal).into_iter();
+        let setup = |schedules: &Schedules, speed, policy: &str, machine: &str| {
+            Setup::beside(group, schedules, speed, base, policy, machine)
+        };
+        let slow_and_fast = |schedules: &Schedules, policy: &str, machine: &str| {
+            [Slow, Fast].map(|speed| setup(schedules, speed, policy, machine))
+        };
+        let over_base = |schedules: &Schedules, speed, policy: &str| {
+            [policy, base].map(|policy| setup(schedules, speed, policy, &group.machine))
+        };
+        match self {
+            Measure::Variability { principal, policy, .. } => {
+                of(principal).flat_map(|one| slow_and_fast(one, policy, &group.machine)).collect()
+            }
+            Measure::VariabilitiesAbove { policy, machine, .. }
+            | Measure::VariabilitiesBelow { policy, machine, .. }
+            | Measure::GreatestVariability { policy, machine, .. } => {
+                all().flat_map(|one| slow_and_fast(one, policy, machine)).collect()
+            }
+            Measure::ThroughputChange { principal, policy, .. } => {
+                of(principal).flat_map(|one| over_base(one, Slow, policy)).collect()
+            }
+            Measure::ThroughputsRising { policy, .. } => {
+                all().flat_map(|one| over_base(one, Slow, policy)).collect()
+            }
+            Measure::BestEffortLoss { principal, schedule, policy, .. } => {
+                of(principal).flat_map(|one| over_base(one, *schedule, policy)).collect()
+            }
+            Measure::BestEffortLossMean { policy, .. } | Measure::BestEffortLossGreatest { policy, .. } => {
+                let each =
+                    |one| [Slow, Fast].into_iter().flat_map(move |speed| over_base(one, speed, policy));
+                all().flat_map(each).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }

@@ -97,6 +97,7 @@ fn whole_machine(scale: f64) -> Result<f64, Box<dyn Error>> {
         scale,
         seed: 1,
         options: hearth_sim::Options::default(),
+        sampled: None,
     };
     let mut best = f64::MAX;
     let mut references = 0;

@@ -43,6 +43,7 @@ impl Plan {
             scale,
             seed,
             options: Options { timeline: charts && seed == 1, sample_ns, ..default },
+            sampled: None,
         };
         let jobs = seeds.iter().flat_map(|&seed| policies.iter().map(move |policy| (seed, policy)));
         let jobs = jobs.map(|(seed, policy)| job(seed, policy)).collect();
@@ -79,6 +80,9 @@ impl Plan {
 
 fn workload(arguments: &Arguments, machine: &Machine) -> Result<Workload, Failure> {
     let Some(path) = &arguments.trace else {
+        if arguments.workload.contains(" beside ") {
+            return Ok(Workload::Beside(arguments.workload.parse().map_err(Failure::input)?));
+        }
         names::check_mix(&arguments.workload, machine)?;
         return Ok(Workload::Mix(arguments.workload.clone()));
     };

@@ -1,0 +1,93 @@
+//! What the cache-fair paper measures (Fedorova, Seltzer and Smith, PACT 2007, section 5): how fast a program, the
+//! *principal*, gets on beside others that share its CPU and its cache.
+
+mod estimates;
+mod schedule;
+mod value;
+
+pub use estimates::SampledIn;
+pub(crate) use estimates::{bus, estimates, sampled};
+pub use schedule::{Beside, ScheduleError};
+pub(crate) use value::{ESTIMATORS, value};
+
+use serde::{Deserialize, Serialize};
+
+/// Programs whose isolation is measured on one machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// The machine.
+    pub machine: String,
+    /// The same machine with the cache parted equally, where fair miss rates are measured.
+    pub parted: String,
+    /// The programs that are run together, joined by `+`, to estimate what each would do with a fair part of
+    /// the cache: the paper's separate experiment (section 5.1).
+    pub sampled: String,
+    /// The schedules of each principal.
+    #[serde(rename = "schedule")]
+    pub schedules: Vec<Schedules>,
+}
+
+/// What a principal runs beside: [`Beside`] has the syntax.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedules {
+    /// The program.
+    pub principal: String,
+    /// Programs that miss seldom.
+    pub fast: String,
+    /// Programs that miss often.
+    pub slow: String,
+}
+
+/// Which of a principal's schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speed {
+    /// Beside programs that miss seldom.
+    Fast,
+    /// Beside programs that miss often.
+    Slow,
+}
+
+impl Speed {
+    /// As printed.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Speed::Fast => "fast",
+            Speed::Slow => "slow",
+        }
+    }
+}
+
+impl Group {
+    /// The programs that are sampled.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
+        self.sampled.split('+').map(str::trim)
+    }
+
+    /// What of it is no schedule.
+    pub(crate) fn check(&self) -> Result<(), ScheduleError> {
+        let workloads = |one: &Schedules| [Speed::Fast, Speed::Slow].map(|speed| one.workload(speed));
+        let mut all = self.schedules.iter().flat_map(workloads);
+        all.try_for_each(|workload| workload.parse::<Beside>().map(|_| ()))
+    }
+
+    /// The schedules of a principal.
+    pub(crate) fn of(&self, principal: &str) -> Option<&Schedules> {
+        self.schedules.iter().find(|schedules| schedules.principal == principal)
+    }
+}
+
+impl Schedules {
+    /// As a workload: who runs beside whom.
+    pub(crate) fn workload(&self, speed: Speed) -> String {
+        let others = match speed {
+            Speed::Fast => &self.fast,
+            Speed::Slow => &self.slow,
+        };
+        format!("{} beside {others}", self.principal)
+    }
+}

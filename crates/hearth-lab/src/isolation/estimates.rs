@@ -1,0 +1,137 @@
+//! What each program would do with a fair part of the cache: estimated of runs beside many others, in an
+//! experiment of its own, for beside three of a kind there is nothing to learn (section 5.1).
+
+use crate::job::{Job, JobError, Workload, run_one};
+use crate::policies::Policies;
+use hearth_machine::Machine;
+use hearth_policy::isolation::{Bus, Estimate, Fit, estimate};
+use hearth_policy::snapshot;
+use hearth_sim::Application;
+use hearth_sim::memory::Memory;
+use hearth_sim::{Options, RunResult};
+use hearth_workloads::{Built, WorkloadError, build, endless};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How long programs are sampled at scale 1, in simulated time: nine programs on two CPUs in turns of 200 ms have
+/// 22 turns each, and twice as many runs where turns of both CPUs do not end at once. Ten samples are wanted.
+const SAMPLING_NS: u64 = 20_000_000_000;
+
+/// The least scale at which programs are sampled.
+const LEAST_SCALE: f64 = 0.5;
+
+/// An experiment in which programs are sampled; with a seed it is a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SampledIn {
+    /// The programs, joined by `+`.
+    pub programs: String,
+    /// The policy under which they run together.
+    pub policy: String,
+}
+
+/// The estimates of programs by name.
+pub(crate) type Estimates = BTreeMap<String, Estimate>;
+
+/// Estimates that were made: by experiment, machine, seed and scale's bits.
+type Made = BTreeMap<(SampledIn, String, u64, u64), Arc<Mutex<Option<Arc<Estimates>>>>>;
+
+static MADE: Mutex<Made> = Mutex::new(BTreeMap::new());
+
+impl SampledIn {
+    /// Its run.
+    ///
+    /// # Errors
+    /// [`hearth_policy::PolicyError`] if there is no such policy.
+    pub(crate) fn job(
+        &self,
+        machine: &Arc<Machine>,
+        scale: f64,
+        seed: u64,
+    ) -> Result<Job, hearth_policy::PolicyError> {
+        Ok(Job {
+            machine: Arc::clone(machine),
+            workload: Workload::Sampled(self.programs.clone()),
+            policies: Policies::load(&self.policy)?,
+            scale: scale.max(LEAST_SCALE),
+            seed,
+            options: Options { record_runs: true, ..Options::default() },
+            sampled: None,
+        })
+    }
+}
+
+/// Programs that are sampled, joined by `+`, none of which comes to an end, and a clock that does.
+///
+/// # Errors
+/// [`WorkloadError`]
+pub(crate) fn sampled(
+    programs: &str,
+    memory: &Memory,
+    scale: f64,
+    seed: u64,
+) -> Result<Vec<Built>, WorkloadError> {
+    let place = |(index, name): (usize, &str)| {
+        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
+        let mut built = build(&endless(name)?, memory, scale, seed)?;
+        built.check = Box::new(|| Ok(()));
+        for application in &mut built.applications {
+            application.name = name.to_owned();
+            application.is_background = true;
+        }
+        Ok(built)
+    };
+    let mut clock = Application::new("clock");
+    clock.task("clock", move |cpu| cpu.sleep_ns((SAMPLING_NS as f64 * scale) as u64));
+    let built = programs.split('+').map(str::trim).enumerate().map(place);
+    built.chain([Ok(Built::new(clock, || Ok(())))]).collect()
+}
+
+/// The bus of a machine, as the model has it: what a miss costs beyond a hit of the last level, and for how
+/// long a line takes it.
+pub(crate) fn bus(machine: &Machine) -> Bus {
+    let hit = machine.caches.last().map_or(0, |cache| cache.latency_cycles);
+    let memory = &machine.memory;
+    let line_seconds = machine.line_bytes as f64 / memory.bandwidth_bytes_per_s as f64;
+    Bus {
+        memory_cycles: f64::from(memory.local_cycles.saturating_sub(hit)),
+        transfer_cycles: line_seconds * machine.clock_hz as f64,
+    }
+}
+
+/// The estimates of a run of [`SampledIn::job`].
+pub(crate) fn of_run(result: &RunResult, machine: &Machine) -> Estimates {
+    let of_application = |(index, name): (usize, &String)| {
+        let own = result.runs.iter().filter(|run| run.group == index as u64 + 1);
+        let own: Vec<snapshot::Run> = own.copied().collect();
+        (name.clone(), estimate(&own, bus(machine), Fit::default()))
+    };
+    let names = result.applications.iter().map(|application| &application.name);
+    names.enumerate().map(of_application).collect()
+}
+
+/// The estimates that a job's planner begins with. Made once for all jobs of a process that ask for the same.
+///
+/// # Errors
+/// [`JobError`] of the run in which programs are sampled.
+pub(crate) fn estimates(
+    sampled: &SampledIn,
+    job: &Job,
+    stop: Option<&'static AtomicBool>,
+) -> Result<Arc<Estimates>, JobError> {
+    let key = (sampled.clone(), job.machine.name.clone(), job.seed, job.scale.to_bits());
+    let cell = Arc::clone(lock(&MADE).entry(key).or_default());
+    // Who asks for the same meanwhile waits.
+    let mut made = lock(&cell);
+    if let Some(estimates) = &*made {
+        return Ok(Arc::clone(estimates));
+    }
+    let run = run_one(&sampled.job(&job.machine, job.scale, job.seed)?, stop)?;
+    let estimates = Arc::new(of_run(&run.result, &job.machine));
+    *made = Some(Arc::clone(&estimates));
+    Ok(estimates)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

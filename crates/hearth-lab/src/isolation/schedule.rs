@@ -1,0 +1,125 @@
+//! Programs beside each other, as text: `art beside mcf`, `jbb beside twolf and tpcc:warehouses=5`.
+
+use hearth_policy::snapshot::Class;
+use hearth_sim::memory::Memory;
+use hearth_workloads::{Built, WorkloadError, build, endless};
+use std::str::FromStr;
+use thiserror::Error;
+
+/// A principal on CPU 0 with a best-effort program, and programs on CPU 1 that nobody slows down or speeds up.
+/// Programs are bound, so that the principal's co-runners are always the same (sections 5.1 and 5.2).
+///
+/// `P beside X` has one X as best-effort program and two on CPU 1; `P beside X and Y` has one X and one Y.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Beside {
+    principal: String,
+    best_effort: String,
+    others: Vec<String>,
+}
+
+/// The text is no schedule.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("\"{0}\" is no schedule; write \"art beside mcf\", or \"jbb beside twolf and tpcc\"")]
+pub struct ScheduleError(String);
+
+const BESIDE: &str = " beside ";
+const AND: &str = " and ";
+/// CPUs, as bits.
+const PRINCIPALS_CPU: u64 = 0b01;
+const OTHER_CPU: u64 = 0b10;
+
+impl FromStr for Beside {
+    type Err = ScheduleError;
+
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let wrong = || ScheduleError(text.to_owned());
+        let (principal, others) = text.split_once(BESIDE).ok_or_else(wrong)?;
+        let (best_effort, others) = match others.split_once(AND) {
+            Some((best_effort, other)) => (best_effort, vec![other]),
+            None => (others, vec![others; 2]),
+        };
+        let name = |name: &str| name.trim().to_owned();
+        let beside = Self {
+            principal: name(principal),
+            best_effort: name(best_effort),
+            others: others.into_iter().map(name).collect(),
+        };
+        let is_no_name = |name: &str| name.is_empty() || name.contains(char::is_whitespace);
+        let is_empty = beside.all().any(|name| is_no_name(name));
+        if is_empty { Err(wrong()) } else { Ok(beside) }
+    }
+}
+
+impl std::fmt::Display for Beside {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}{BESIDE}{}", self.principal, self.best_effort)?;
+        match &self.others[..] {
+            [other] => write!(out, "{AND}{other}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Beside {
+    /// Whether a text is meant as one.
+    pub(crate) fn is_meant(text: &str) -> bool {
+        text.contains(BESIDE)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &String> {
+        [&self.principal, &self.best_effort].into_iter().chain(&self.others)
+    }
+
+    /// The principal's group, as planners know it; of its program's name.
+    pub(crate) fn principal(&self) -> (u64, &str) {
+        (1, &self.principal)
+    }
+
+    /// Sets all of them up: the principal first, then the best-effort program, which like the others runs on
+    /// until the principal has ended.
+    ///
+    /// # Errors
+    /// [`WorkloadError`]
+    pub(crate) fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Result<Vec<Built>, WorkloadError> {
+        let place = |(index, name): (usize, &String)| {
+            let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
+            let mut built = match index {
+                0 => build(name, memory, scale, seed)?,
+                _ => build(&endless(name)?, memory, scale, seed)?,
+            };
+            if index > 0 {
+                // What is cut short has no result.
+                built.check = Box::new(|| Ok(()));
+            }
+            for application in &mut built.applications {
+                application.name = if index == 0 { name.clone() } else { format!("{name}#{index}") };
+                application.cpus = if index < 2 { PRINCIPALS_CPU } else { OTHER_CPU };
+                application.is_background = index > 0;
+                application.class = match index {
+                    0 => Some(Class::CacheFair),
+                    1 => Some(Class::BestEffort),
+                    _ => None,
+                };
+            }
+            Ok(built)
+        };
+        self.all().enumerate().map(place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_read_and_what_is_none_is_refused() {
+        let three: Beside = "art beside mcf".parse().unwrap();
+        assert_eq!((three.best_effort.as_str(), three.others.len()), ("mcf", 2));
+        let two: Beside = "jbb beside twolf and tpcc:warehouses=5".parse().unwrap();
+        assert_eq!((two.best_effort.as_str(), two.others), ("twolf", vec!["tpcc:warehouses=5".to_owned()]));
+        for wrong in ["art", "art beside ", "art beside mcf and ", " beside mcf", "art beside mcf beside mcf"]
+        {
+            assert_eq!(wrong.parse::<Beside>(), Err(ScheduleError(wrong.to_owned())));
+        }
+    }
+}
