@@ -161,3 +161,28 @@ fn at_rank(sorted: &[f64], rank: f64) -> f64 {
     let value = |place: usize| sorted.get(place).or(sorted.last()).copied().unwrap_or_default();
     value(below) + part * (value(below + 1) - value(below))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_of_slopes_deviate_less_where_samples_are_tied() {
+        let all: Vec<f64> = (0..10).map(f64::from).collect();
+        // 10 x 9 x 25 / 18, and less 2 x (5 x 4 x 15) / 18.
+        assert_eq!(deviation_of_ranks(&all).powi(2).round(), 125.0);
+        let two: Vec<f64> = (0..10).map(|place| f64::from(place / 5)).collect();
+        assert_eq!((deviation_of_ranks(&two).powi(2) * 18.0).round(), 1650.0);
+        assert_eq!(deviation_of_ranks(&[1.0; 10]), 0.0);
+    }
+
+    #[test]
+    fn what_has_no_line_has_none() {
+        for fit in [Fit::LeastSquares, Fit::Robust] {
+            assert_eq!(fit.line(&[(0.0, 1.0), (1.0, 2.0)]), None);
+            assert_eq!(fit.line(&[(0.1, 1.0), (0.1, 2.0), (0.1, 3.0)]), None);
+            assert_eq!(fit.line(&[(0.0, 1.0), (1.0, f64::NAN), (2.0, 2.0)]), None);
+            assert!(fit.line(&[(0.0, 1.0), (1.0, 2.0), (2.0, 3.0)]).is_some());
+        }
+    }
+}

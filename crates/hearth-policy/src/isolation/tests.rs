@@ -130,6 +130,9 @@ fn what_samples_cannot_tell_is_weak() {
     assert_eq!(why(&runs([(3000, 2000); 10]), WITHOUT_COST), Why::SimilarCoRunners);
     let steep = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(|n| (1000 * n, 2000 + 1100 * n));
     assert_eq!(why(&runs(steep), WITHOUT_COST), Why::NoFairPoint);
+    // The line is less steep than that, but not surely.
+    let unsure = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(|n| (1000 * n, 400 + 950 * n + 800 * (n % 2)));
+    assert_eq!(why(&runs(unsure), WITHOUT_COST), Why::NoFairPoint);
     let below = [6, 7, 8, 9, 10, 11, 12, 13, 14, 15].map(|n| (1000 * n, 500 * n - 2000));
     assert_eq!(why(&runs(below), WITHOUT_COST), Why::NegativeRate);
     // A fair miss rate of 0.004 at 250 cycles a miss leaves no time to compute.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Each task of the class cache-fair is first *sampled*: ten runs that were long enough give an
-//! [`Estimate`](crate::isolation::Estimate) of how fast it would be. Then it is *scheduled*: after every 50
+//! [`Estimate`] of how fast it would be. Then it is *scheduled*: after every 50
 //! million instructions its share is set anew, so that by the end of the next period it will have done what it
 //! would have with a fair cache (`principal.rs`). What it gains, tasks of the class best-effort lose, and the
 //! other way round (`ledger.rs`). After every billion instructions it is sampled again; the old
@@ -122,7 +122,7 @@ impl CacheFair {
     }
 
     /// Groups whose estimates are known, as the paper's are of another experiment (section 5.1): their tasks
-    /// are not sampled.
+    /// are not sampled, even where an estimate is weak.
     #[must_use]
     pub fn with_estimates(self, known: BTreeMap<u64, Estimate>) -> Self {
         Self { known, ..self }

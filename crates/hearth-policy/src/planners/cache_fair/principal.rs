@@ -8,10 +8,9 @@
 //! factor = (fair_ipc N + D) / (ipc N)          ipc: that of the last period
 //! ```
 //!
-//! A period is over after 50 million instructions, or at the step that is closest to the `N` for which it was
-//! made. `N` is the time of 50 million fair instructions, but no shorter than the last period was: plans come
-//! step by step, and a period that lasts longer than it was made for would overshoot, each by more than the
-//! one before.
+//! `N` is the time of 50 million fair instructions, but no shorter than the last period was: plans come step
+//! by step, and a period that lasts longer than it was made for would overshoot, each by more than the one
+//! before.
 //!
 //! A factor has bounds, and within them a task may never come even. So `D` is kept within what one period at a
 //! bound makes up for: what is beyond that is forgotten. Otherwise a task that suffered for long would be
@@ -49,9 +48,6 @@ pub(super) struct Principal {
     is_new: bool,
     sampling: Sampling,
     period: Period,
-    /// Nominal cycles of this period, at the last plan, and of the last one.
-    nominal_before: f64,
-    last_cycles: f64,
     /// Of the last whole period.
     ipc: f64,
     deficit: f64,
@@ -95,8 +91,6 @@ impl Principal {
             is_new: false,
             sampling: if known.is_some() { Sampling::Never } else { Sampling::begin() },
             period: Period::default(),
-            nominal_before: 0.0,
-            last_cycles: 0.0,
             ipc: 0.0,
             deficit: 0.0,
             given_cycles: 0.0,
@@ -128,20 +122,9 @@ impl Principal {
         }
     }
 
-    /// Whether its factor is to be set: a period is over, or it has its first estimate. To be asked once in
-    /// each step.
-    pub fn is_due(&mut self, rule: &Rule) -> bool {
-        let step = self.period.nominal_cycles - self.nominal_before;
-        self.nominal_before = self.period.nominal_cycles;
-        // The next step would be further off.
-        let is_over = self.period.nominal_cycles + step / 2.0 >= self.period_cycles(rule);
-        self.is_new || self.period.instructions >= rule.adjust_instructions as f64 || is_over
-    }
-
-    /// The nominal cycles that a period is made for.
-    fn period_cycles(&self, rule: &Rule) -> f64 {
-        let least = rule.adjust_instructions as f64 / self.estimate.fair_ipc;
-        if self.is_scheduled() { least.max(self.last_cycles) } else { f64::INFINITY }
+    /// Whether its factor is to be set: a period is over, or it has its first estimate.
+    pub fn is_due(&self, rule: &Rule) -> bool {
+        self.is_new || self.period.instructions >= rule.adjust_instructions as f64
     }
 
     fn is_scheduled(&self) -> bool {
@@ -211,12 +194,11 @@ impl Principal {
         let last = std::mem::take(&mut self.period);
         self.ipc = last.ipc();
         self.is_new = false;
-        (self.last_cycles, self.nominal_before) = (last.nominal_cycles, 0.0);
         if !self.is_scheduled() || self.ipc <= 0.0 {
             return;
         }
         let fair_ipc = self.estimate.fair_ipc;
-        let nominal = self.period_cycles(rule);
+        let nominal = last.nominal_cycles.max(rule.adjust_instructions as f64 / fair_ipc);
         let made_up = |factor: f64| (factor * self.ipc - fair_ipc) * nominal;
         let most = made_up(*bounds.end()).max(0.0);
         let least = made_up(*bounds.start()).min(0.0);

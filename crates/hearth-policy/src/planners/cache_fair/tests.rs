@@ -178,6 +178,16 @@ fn a_task_is_sampled_then_scheduled() {
     assert_eq!((machine.share(1), machine.share(2)), (1200, 800));
 }
 
+#[test]
+fn an_old_estimate_holds_until_a_new_one_is_strong() {
+    let mut machine = sampled(Rule::default());
+    sample(&mut machine, 0.002);
+    // Sampled anew after a billion instructions, beside what is always the same.
+    beside(&mut machine, 0.006, 0.002, 100);
+    assert!(machine.programs[0].instructions > 2e9);
+    assert_eq!((standing(&machine, 1).confidence, machine.share(1)), (Confidence::Strong, 1200));
+}
+
 /// The steps that it takes until a change of the program is known.
 fn steps_to_know(rule: Rule) -> usize {
     let mut machine = sampled(rule);
