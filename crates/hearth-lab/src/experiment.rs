@@ -200,6 +200,8 @@ pub enum Measure {
     BestEffortLossMean { group: String, policy: String },
     /// The greatest, of losses and gains.
     BestEffortLossGreatest { group: String, policy: String },
+    /// How much longer principals take than under the baseline, in percent: the greatest of all schedules.
+    GreatestDelay { group: String, policy: String },
 }
 
 /// To what a task is switched.
@@ -374,7 +376,8 @@ impl Measure {
             | Measure::ThroughputsRising { group, .. }
             | Measure::BestEffortLoss { group, .. }
             | Measure::BestEffortLossMean { group, .. }
-            | Measure::BestEffortLossGreatest { group, .. } => Some(group),
+            | Measure::BestEffortLossGreatest { group, .. }
+            | Measure::GreatestDelay { group, .. } => Some(group),
             _ => None,
         }
     }
@@ -398,7 +401,8 @@ impl Measure {
             | Measure::ThroughputsRising { policy, .. }
             | Measure::BestEffortLoss { policy, .. }
             | Measure::BestEffortLossMean { policy, .. }
-            | Measure::BestEffortLossGreatest { policy, .. } => (Named::Policy, vec![policy]),
+            | Measure::BestEffortLossGreatest { policy, .. }
+            | Measure::GreatestDelay { policy, .. } => (Named::Policy, vec![policy]),
             Measure::VariabilitiesAbove { policy, machine, .. }
             | Measure::VariabilitiesBelow { policy, machine, .. }
             | Measure::GreatestVariability { policy, machine, .. } => {

@@ -25,6 +25,8 @@ pub struct Group {
     /// The programs that are run together, joined by `+`, to estimate what each would do with a fair part of
     /// the cache: the paper's separate experiment (section 5.1).
     pub sampled: String,
+    /// The policy under which they are.
+    pub sampled_under: String,
     /// The schedules of each principal.
     #[serde(rename = "schedule")]
     pub schedules: Vec<Schedules>,

@@ -5,8 +5,8 @@ use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
 use hearth_machine::Machine;
+use hearth_policy::PolicyError;
 use hearth_policy::isolation::Estimate;
-use hearth_policy::{PolicyError, planners};
 use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::cool::Sharing;
@@ -175,7 +175,7 @@ fn known(job: &Job, stop: Option<&'static AtomicBool>) -> Result<BTreeMap<u64, E
     let (Workload::Beside(beside), Some(sampled)) = (&job.workload, &job.sampled) else {
         return Ok(BTreeMap::new());
     };
-    if job.policies.planner != Some(planners::CACHE_FAIR) {
+    if !job.policies.is_cache_fair() {
         return Ok(BTreeMap::new());
     }
     let (group, program) = beside.principal();

@@ -12,9 +12,12 @@ use std::collections::BTreeMap;
 /// Process control: processor sets, and programs that are told the size of theirs. A name like a planner's.
 const PROCESS_CONTROL: &str = "control";
 
+/// What a cache-fair planner does, but for acting on it.
+const WATCHING: &str = "cache-fair-watching";
+
 /// What can plan in the simulated machine, by name: [`planners::NAMES`] and process control.
-pub const PLANNERS: [&str; 5] =
-    [planners::CACHE_FAIR, planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
+pub const PLANNERS: [&str; 6] =
+    [planners::CACHE_FAIR, WATCHING, planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
 
 /// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +73,18 @@ impl Policies {
     /// groups.
     pub fn controller(&self, machine: &Machine, known: BTreeMap<u64, Estimate>) -> Option<Controller> {
         let planner = self.planner?;
-        if planner == planners::CACHE_FAIR {
-            let planner = CacheFair::new(bus(machine), Rule::default()).with_estimates(known);
+        if self.is_cache_fair() {
+            let most_lost_permille = if planner == WATCHING { 0 } else { Rule::default().most_lost_permille };
+            let rule = Rule { most_lost_permille, ..Rule::default() };
+            let planner = CacheFair::new(bus(machine), rule).with_estimates(known);
             return Some(Controller::new(vec![Box::new(planner)]));
         }
         Controller::named(if planner == PROCESS_CONTROL { planners::SETS } else { planner })
+    }
+
+    /// Whether the planner wants to know what each program would do with a fair part of the cache.
+    pub(crate) fn is_cache_fair(&self) -> bool {
+        matches!(self.planner, Some(planners::CACHE_FAIR | WATCHING))
     }
 
     /// What parallel programs ask for under them.

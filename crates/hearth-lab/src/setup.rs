@@ -80,15 +80,8 @@ impl Setup {
     }
 
     /// A principal's schedule on a machine, whose planner knows what sampling under the baseline tells.
-    fn beside(
-        group: &Group,
-        schedules: &Schedules,
-        speed: Speed,
-        baseline: &str,
-        policy: &str,
-        machine: &str,
-    ) -> Self {
-        let sampled = SampledIn { programs: group.sampled.clone(), policy: baseline.into() };
+    fn beside(group: &Group, schedules: &Schedules, speed: Speed, policy: &str, machine: &str) -> Self {
+        let sampled = SampledIn { programs: group.sampled.clone(), policy: group.sampled_under.clone() };
         Self {
             machine: Some(machine.into()),
             sampled: Some(sampled),
@@ -97,8 +90,9 @@ impl Setup {
     }
 
     /// The programs of a group, sampled on a machine.
-    fn sampled(group: &Group, policy: &str, machine: &str) -> Self {
-        Self { machine: Some(machine.into()), samples: true, ..Self::new(&group.sampled, policy) }
+    fn sampled(group: &Group, machine: &str) -> Self {
+        let setup = Self::new(&group.sampled, &group.sampled_under);
+        Self { machine: Some(machine.into()), samples: true, ..setup }
     }
 
     fn recorded(workload: &str, policy: &str) -> Self {
@@ -253,7 +247,7 @@ impl Measure {
             | Measure::MemoryTimeShare { workload, .. } => vec![Setup::recorded(workload, base)],
             Measure::FairMissRateError { group, .. } | Measure::FairMissRatesWithin { group, .. } => {
                 experiment.group(group).map_or_else(Vec::new, |group| {
-                    [&group.machine, &group.parted].map(|machine| Setup::sampled(group, base, machine)).into()
+                    [&group.machine, &group.parted].map(|machine| Setup::sampled(group, machine)).into()
                 })
             }
             Measure::Variability { .. }
@@ -264,7 +258,8 @@ impl Measure {
             | Measure::ThroughputsRising { .. }
             | Measure::BestEffortLoss { .. }
             | Measure::BestEffortLossMean { .. }
-            | Measure::BestEffortLossGreatest { .. } => self.schedules(experiment),
+            | Measure::BestEffortLossGreatest { .. }
+            | Measure::GreatestDelay { .. } => self.schedules(experiment),
             &Measure::MoveLaw { points } => vec![Setup::affinity(ONE_MORE, 0, points, false)],
         }
     }
@@ -278,7 +273,7 @@ impl Measure {
         let all = || group.schedules.iter();
         let of = |principal: &str| group.of(principal).into_iter();
         let setup = |schedules: &Schedules, speed, policy: &str, machine: &str| {
-            Setup::beside(group, schedules, speed, base, policy, machine)
+            Setup::beside(group, schedules, speed, policy, machine)
         };
         let slow_and_fast = |schedules: &Schedules, policy: &str, machine: &str| {
             [Slow, Fast].map(|speed| setup(schedules, speed, policy, machine))
@@ -304,7 +299,9 @@ impl Measure {
             Measure::BestEffortLoss { principal, schedule, policy, .. } => {
                 of(principal).flat_map(|one| over_base(one, *schedule, policy)).collect()
             }
-            Measure::BestEffortLossMean { policy, .. } | Measure::BestEffortLossGreatest { policy, .. } => {
+            Measure::BestEffortLossMean { policy, .. }
+            | Measure::BestEffortLossGreatest { policy, .. }
+            | Measure::GreatestDelay { policy, .. } => {
                 let each =
                     |one| [Slow, Fast].into_iter().flat_map(move |speed| over_base(one, speed, policy));
                 all().flat_map(each).collect()

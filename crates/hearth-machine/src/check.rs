@@ -138,7 +138,8 @@ impl Kernel {
         self.interrupt.check("interrupt")?;
         self.page_fault.check("page_fault")?;
         self.fork.check("fork")?;
-        self.page_move.check("page_move")
+        self.page_move.check("page_move")?;
+        self.counters.check("counters")
     }
 }
 

@@ -145,6 +145,8 @@ pub struct Kernel {
     pub fork: Path,
     /// A page moves to another node; copying it comes on top.
     pub page_move: Path,
+    /// What a task counted is read and added up, where somebody wants to know.
+    pub counters: Path,
 }
 
 /// A path through the kernel.

@@ -84,6 +84,8 @@ struct KernelText {
     fork: PathText,
     /// Machines of several nodes only.
     page_move: Option<PathText>,
+    /// Nothing, if left out.
+    counters: Option<PathText>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -233,6 +235,7 @@ impl KernelText {
             page_fault: self.page_fault.into_path("page_fault")?,
             fork: self.fork.into_path("fork")?,
             page_move: self.page_move.map_or(Ok(Path::default()), |path| path.into_path("page_move"))?,
+            counters: self.counters.map_or(Ok(Path::default()), |path| path.into_path("counters"))?,
         })
     }
 }
@@ -329,6 +332,7 @@ impl From<&Kernel> for KernelText {
             page_fault: kernel.page_fault.into(),
             fork: kernel.fork.into(),
             page_move: (kernel.page_move != Path::default()).then(|| kernel.page_move.into()),
+            counters: (kernel.counters != Path::default()).then(|| kernel.counters.into()),
         }
     }
 }

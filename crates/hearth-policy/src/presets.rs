@@ -24,6 +24,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("fair"),
     preset!("vanilla"),
     preset!("fixed"),
+    preset!("fixed-long"),
     preset!("data-affinity"),
 ];
 

@@ -57,6 +57,11 @@ pub(crate) fn value(measure: &Measure, runs: &[&Run], group: &Group) -> Option<f
             let losses = of_pairs(&results, best_effort_loss)?;
             Some(losses.iter().map(|loss| loss.abs()).fold(0.0, f64::max))
         }
+        Measure::GreatestDelay { .. } => {
+            let delay =
+                |pair: &[&RunResult]| Some(100.0 * (latency_ns(pair[0])? / latency_ns(pair[1])? - 1.0));
+            Some(of_pairs(&results, delay)?.into_iter().fold(f64::MIN, f64::max))
+        }
         _ => None,
     }
 }

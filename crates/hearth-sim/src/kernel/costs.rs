@@ -14,9 +14,10 @@ pub(crate) enum Entry {
     PageFault,
     Fork,
     PageMove,
+    Counters,
 }
 
-const ENTRIES: [Entry; 7] = [
+const ENTRIES: [Entry; 8] = [
     Entry::Switch,
     Entry::Tick,
     Entry::SystemCall,
@@ -24,13 +25,14 @@ const ENTRIES: [Entry; 7] = [
     Entry::PageFault,
     Entry::Fork,
     Entry::PageMove,
+    Entry::Counters,
 ];
 /// A reference touches this much.
 const WORD_BYTES: u64 = 8;
 
 /// The kernel's memory and the price of its paths.
 pub(crate) struct Costs {
-    paths: [(Path, Address); 7],
+    paths: [(Path, Address); 8],
     shared: Address,
     cpus: Vec<Address>,
     task_bytes: u64,
@@ -49,6 +51,7 @@ impl Costs {
             Entry::PageFault => kernel.page_fault,
             Entry::Fork => kernel.fork,
             Entry::PageMove => kernel.page_move,
+            Entry::Counters => kernel.counters,
         };
         let text_bytes = ENTRIES.iter().map(|&entry| u64::from(path(entry).code_bytes)).sum();
         let mut text = memory.segment(text_bytes, Placement::FirstTouch).base;

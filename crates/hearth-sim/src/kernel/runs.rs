@@ -2,7 +2,7 @@
 //! paper counts them (Fedorova, Seltzer and Smith, section 4). A run ends when any CPU of the domain switches.
 //! CPUs' clocks differ by a window at most, and so do the ends of a run.
 
-use super::{Begin, Kernel};
+use super::{Begin, Entry, Kernel};
 use hearth_hardware::Counters;
 use hearth_policy::snapshot::{Class, Run};
 
@@ -75,7 +75,20 @@ impl Kernel {
             }
         }
         runs.note(&parts, |cpu| self.who(cpu));
+        if self.planning.is_some() {
+            self.charge_counting(cpu, &parts);
+        }
         self.runs = Some(runs);
+    }
+
+    /// Each CPU reads its own counters; those where nobody switches are interrupted for it.
+    fn charge_counting(&self, switching: usize, parts: &[Part]) {
+        for part in parts {
+            if part.cpu != switching {
+                self.charge(part.cpu, Entry::Interrupt);
+            }
+            self.charge(part.cpu, Entry::Counters);
+        }
     }
 
     /// Thread id and group of the task that runs on a CPU.
