@@ -29,6 +29,20 @@ fn no_claim_about_data_affinity_holds_of_its_mutant() {
 }
 
 #[test]
+fn no_claim_about_isolation_holds_of_its_mutant() {
+    let experiment = Experiment::load("F").unwrap();
+    let mut mutated = experiment.mutated();
+    assert_eq!(mutated.claims.len(), experiment.claims.len(), "each claim has a mutant");
+    let has_band = |row: &Row| row.low.is_some() || row.high.is_some();
+    mutated.claims.iter_mut().for_each(|claim| claim.rows.retain(has_band));
+    let judgement = judge(&mutated, 0.1, &[1], 2, &Silent, None).unwrap();
+    assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
+    let alive = judgement.claims.iter().filter(|claim| claim.verdict != Verdict::DoesNotHold);
+    let alive: Vec<_> = alive.map(|claim| (&claim.id, &claim.measured)).collect();
+    assert!(alive.is_empty(), "{alive:?}");
+}
+
+#[test]
 fn no_claim_about_parallel_jobs_holds_of_its_mutant() {
     let experiment = Experiment::load("G").unwrap();
     let mut mutated = Experiment { programs: Vec::new(), ..experiment.mutated() };
