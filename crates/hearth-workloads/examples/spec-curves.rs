@@ -45,9 +45,10 @@ fn print(program: &Program, millions: u64, seed: u64) -> anyhow::Result<()> {
         let counters = whole.0 - half.0;
         let a_thousand = |count: u64| count as f64 / millions as f64 / 1000.0;
         println!(
-            "  {kib:>7} KB {:>8.2}  measured {:.2}; first level {:.2} of {:.2}, TLB {:.2}, stores {:.1} %, \
+            "  {kib:>7} KB {:>8.2}  8-way {:.2}, measured {:.2}; first level {:.2} of {:.2}, TLB {:.2}, stores {:.1} %, \
              {:.2} cycles an instruction; {:.1} s on this host",
             curve.misses(kib as f64),
+            curve.misses_in(kib as f64, 8),
             a_thousand(counters.misses() - counters.instruction_misses),
             a_thousand(counters.l1d_misses),
             curve.misses(f64::from(FIRST_KIB)),

@@ -89,4 +89,80 @@ impl Curve {
             }
         }
     }
+
+    /// Misses of 1,000 instructions in a set-associative cache in which lines lie at random: a reference misses if
+    /// `ways` of the lines that were used since are in its set (Hill and Smith, "Evaluating Associativity in CPU
+    /// Caches", IEEE Transactions on Computers 1989).
+    pub fn misses_in(&self, kib: f64, ways: u32) -> f64 {
+        const DRAWS: u32 = 10_000;
+        let missed = |draw: u32| {
+            let depth_kib = self.depth_kib((f64::from(draw) + 0.5) / f64::from(DRAWS));
+            poisson_from(ways, depth_kib / kib * f64::from(ways))
+        };
+        self.points[0].misses * (0..DRAWS).map(missed).sum::<f64>() / f64::from(DRAWS)
+    }
+}
+
+/// The probability of `least` or more, where `mean` are expected.
+fn poisson_from(least: u32, mean: f64) -> f64 {
+    let mut exactly = (-mean).exp();
+    let mut fewer = 0.0;
+    for count in 0..least {
+        fewer += exactly;
+        exactly *= mean / f64::from(count + 1);
+    }
+    1.0 - fewer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROGRAMS;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn curves() -> impl Iterator<Item = Curve> {
+        PROGRAMS.into_iter().map(super::super::Program::curve)
+    }
+
+    #[test]
+    fn misses_fall_as_caches_grow() {
+        for curve in curves() {
+            assert!(curve.points().is_sorted_by(|a, b| a.kib < b.kib && a.misses >= b.misses), "{curve:?}");
+            assert!(
+                curve.points()[0].misses < 1000.0 && curve.points().iter().all(|point| point.misses > 0.0)
+            );
+        }
+    }
+
+    #[test]
+    fn a_curve_goes_through_its_points() {
+        for curve in curves() {
+            for point in curve.points() {
+                let misses = curve.misses(f64::from(point.kib));
+                assert!((misses / point.misses - 1.0).abs() < 1e-9, "{point:?}: {misses}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_drawn_as_a_depth_has_the_curve_as_its_distribution(drawn in 0.0..1.0f64) {
+            for curve in curves() {
+                let wanted = (1.0 - drawn) * curve.points()[0].misses;
+                let misses = curve.misses(curve.depth_kib(drawn));
+                let last = curve.points()[curve.points().len() - 1].misses;
+                prop_assert!((misses - wanted.max(last)).abs() < 1e-6, "{misses} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_ways_miss_as_full_associativity_does_and_few_more() {
+        for curve in curves() {
+            let [full, one, many] =
+                [curve.misses(300.0), curve.misses_in(300.0, 1), curve.misses_in(300.0, 500)];
+            assert!((many / full - 1.0).abs() < 0.03, "{many} {full}");
+            assert!(one > full, "{one} {full}");
+        }
+    }
 }

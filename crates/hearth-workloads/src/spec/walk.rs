@@ -78,3 +78,61 @@ impl Walk {
         f64::from(self.random.next_u32()) / (f64::from(u32::MAX) + 1.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::PROGRAMS;
+    use super::super::programs::{GZIP, TWOLF};
+    use super::*;
+    use std::collections::VecDeque;
+
+    fn references(curve: Curve, seed: u64, count: usize) -> Vec<Reference> {
+        let mut walk = Walk::new(curve, seed);
+        (0..count).map(|_| walk.step()).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_references_and_another_seed_others() {
+        let [first, again, other] = [7, 7, 8].map(|seed| references(TWOLF.curve(), seed, 10_000));
+        assert_eq!(first, again);
+        assert_ne!(first, other);
+    }
+
+    #[test]
+    fn more_than_a_quarter_are_stores() {
+        let references = references(TWOLF.curve(), 1, 100_000);
+        let stores = references.iter().filter(|reference| reference.is_store).count();
+        assert!((0.27..0.29).contains(&(stores as f64 / 100_000.0)), "{stores}");
+    }
+
+    #[test]
+    fn references_stay_within_the_footprint() {
+        for program in PROGRAMS {
+            let bytes = Walk::new(program.curve(), 1).footprint_bytes();
+            let references = references(program.curve(), 1, 200_000);
+            assert!(bytes <= u64::from(LAST_KIB) << 10);
+            assert!(references.iter().all(|reference| reference.offset < bytes), "{program:?}");
+        }
+    }
+
+    /// Misses of a list in order of recency, which is what a curve is about.
+    #[test]
+    fn a_fully_associative_cache_misses_as_the_curve_says() {
+        let (curve, kib) = (GZIP.curve(), 32);
+        let lines = kib * 1024 / LINE_BYTES as usize;
+        let mut cache: VecDeque<u64> = VecDeque::new();
+        let mut misses = 0;
+        let references = references(curve.clone(), 3, 100_000);
+        for Reference { offset, .. } in &references {
+            match cache.iter().position(|line| line == offset) {
+                Some(at) => _ = cache.remove(at),
+                None => misses += 1,
+            }
+            cache.push_front(*offset);
+            cache.truncate(lines);
+        }
+        let measured = f64::from(misses) / references.len() as f64;
+        let given = curve.misses(kib as f64) / curve.misses(8.0);
+        assert!((measured / given - 1.0).abs() < 0.03, "{measured} {given}");
+    }
+}
