@@ -18,6 +18,8 @@
 //!
 //! [`spec`] has programs that stand for those of SPEC CPU2000, each by the misses that were measured on it.
 //!
+//! [`tpcc`] and [`jbb`] stand for the database programs of the same paper, and [`speech`] for its speech recognizer.
+//!
 //! Each program's named constants are the only things that were tuned, against the papers'
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
@@ -27,7 +29,9 @@ pub mod cholesky;
 pub mod cool;
 pub mod custom;
 pub mod editor;
+mod filled;
 pub mod hack;
+pub mod jbb;
 pub mod locus;
 pub mod matrix;
 mod messages;
@@ -35,6 +39,7 @@ mod mix;
 pub mod mp3d;
 pub mod ocean;
 pub mod oltp;
+mod order_entry;
 pub mod panel;
 mod parameters;
 pub mod pmake;
@@ -42,9 +47,11 @@ mod r3000;
 pub mod radiosity;
 mod replay;
 pub mod spec;
+pub mod speech;
 pub mod spin;
 mod staggered;
 mod streams;
+pub mod tpcc;
 #[cfg(test)]
 mod trial;
 pub mod water;
@@ -190,7 +197,7 @@ impl Builder {
 
 use Builder::{Plain, Sized, Spec, Tasks};
 
-const PROGRAMS: [(Description, Builder); 36] = [
+const PROGRAMS: [(Description, Builder); 39] = [
     (matrix::DESCRIPTION, Plain(matrix::build)),
     (cholesky::DESCRIPTION, Plain(cholesky::build)),
     (mp3d::DESCRIPTION, Plain(mp3d::build)),
@@ -227,6 +234,9 @@ const PROGRAMS: [(Description, Builder); 36] = [
     (spec::programs::TWOLF.description, Spec(&spec::programs::TWOLF)),
     (spec::programs::VORTEX.description, Spec(&spec::programs::VORTEX)),
     (spec::programs::VPR.description, Spec(&spec::programs::VPR)),
+    (tpcc::DESCRIPTION, Sized(tpcc::build, tpcc::PARAMETERS)),
+    (jbb::DESCRIPTION, Sized(jbb::build, jbb::PARAMETERS)),
+    (speech::DESCRIPTION, Sized(speech::build, speech::PARAMETERS)),
 ];
 
 const DESCRIPTIONS: [Description; PROGRAMS.len()] = {
@@ -330,4 +340,9 @@ fn build_with(
 /// `count` at scale 1, shortened to `scale`: at least one.
 fn scaled(count: usize, scale: f64) -> usize {
     ((count as f64 * scale).round() as usize).max(1)
+}
+
+/// The same for a count that may be 0, for a program that never ends by itself: nothing.
+fn scaled_unless_endless(count: usize, scale: f64) -> Option<u64> {
+    (count > 0).then(|| scaled(count, scale) as u64)
 }

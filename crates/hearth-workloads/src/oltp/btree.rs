@@ -136,18 +136,79 @@ fn grow(words: &mut impl Words, old: u64) -> Node {
     root
 }
 
-/// The value of a key. `visit` is told of each node on the way, by number.
-pub fn find<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64)) -> Option<u64> {
+/// The leaf where a key is if it is there, and the first key that is beyond the leaf.
+fn leaf_for<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64)) -> (Node, Option<u64>) {
     let mut number = words.read(ROOT_AT);
+    let mut beyond = None;
     loop {
         visit(words, number);
         let node = load(words, number);
         if node.leaf {
-            let at = node.up_to(words, 0, key).checked_sub(1)?;
-            return (node.key(words, at) == key).then(|| node.value(words, at));
+            return (node, beyond);
         }
         let child = node.child_for(words, key);
+        if child + 1 < node.count {
+            beyond = Some(node.key(words, child + 1));
+        }
         number = node.value(words, child);
+    }
+}
+
+/// Where a key is in its leaf.
+fn position<W: Words>(words: &mut W, key: u64, visit: impl FnMut(&mut W, u64)) -> Option<(Node, usize)> {
+    let (leaf, _) = leaf_for(words, key, visit);
+    let at = leaf.up_to(words, 0, key).checked_sub(1)?;
+    (leaf.key(words, at) == key).then_some((leaf, at))
+}
+
+/// The value of a key. `visit` is told of each node on the way, by number.
+pub fn find<W: Words>(words: &mut W, key: u64, visit: impl FnMut(&mut W, u64)) -> Option<u64> {
+    position(words, key, visit).map(|(leaf, at)| leaf.value(words, at))
+}
+
+/// Gives a key that is there another value. False if it is not there.
+pub fn set<W: Words>(words: &mut W, key: u64, value: u64) -> bool {
+    let found = position(words, key, |_, _| ());
+    if let Some((leaf, at)) = found {
+        words.write(leaf.base + VALUES + at, value);
+    }
+    found.is_some()
+}
+
+/// Takes a key out. False if it is not there. A leaf keeps its place in the tree even when it is empty.
+pub fn remove<W: Words>(words: &mut W, key: u64) -> bool {
+    let Some((mut leaf, at)) = position(words, key, |_, _| ()) else { return false };
+    for from in at + 1..leaf.count {
+        let (key, value) = (leaf.key(words, from), leaf.value(words, from));
+        leaf.put(words, from - 1, key, value);
+    }
+    let count = leaf.count - 1;
+    leaf.set_count(words, count);
+    true
+}
+
+/// Shows `each` the keys from `from` up to `below`, rising, with their values, until it says that it has seen
+/// enough. `visit` is told of each node on the way.
+pub fn scan<W: Words>(
+    words: &mut W,
+    mut from: u64,
+    below: u64,
+    mut visit: impl FnMut(&mut W, u64),
+    mut each: impl FnMut(u64, u64) -> bool,
+) {
+    loop {
+        let (leaf, beyond) = leaf_for(words, from, &mut visit);
+        let first = from.checked_sub(1).map_or(0, |before| leaf.up_to(words, 0, before));
+        for at in first..leaf.count {
+            let key = leaf.key(words, at);
+            if key >= below || !each(key, leaf.value(words, at)) {
+                return;
+            }
+        }
+        match beyond {
+            Some(next) if next < below => from = next,
+            _ => return,
+        }
     }
 }
 
@@ -188,7 +249,7 @@ pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
     let mut stack = vec![(root, 0, 0, u64::MAX)];
     while let Some((number, depth, from, below)) = stack.pop() {
         let node = load(words, number);
-        if node.count > MAX_KEYS || (node.count == 0 && number != root) {
+        if node.count > MAX_KEYS || (node.count == 0 && !node.leaf) {
             return Err(format!("node {number} holds {} keys", node.count));
         }
         let keys: Vec<u64> = (0..node.count).map(|at| node.key(words, at)).collect();
@@ -217,6 +278,8 @@ pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     impl Words for Vec<u64> {
         fn read(&mut self, at: usize) -> u64 {
@@ -255,6 +318,36 @@ mod tests {
         assert_eq!(check(&mut tree(0..5000, 5000)).unwrap(), wanted);
         assert_eq!(check(&mut tree((0..5000).rev(), 5000)).unwrap(), wanted);
         assert_eq!(check(&mut tree(scattered(5000), 5000)).unwrap(), wanted);
+    }
+
+    proptest! {
+        #[test]
+        fn a_tree_changes_as_a_map_does(changes in prop::collection::vec((0..4u8, 0..700u64), 0..3000)) {
+            let mut words = tree(std::iter::empty(), 1000);
+            let mut map = BTreeMap::new();
+            for (change, key) in changes {
+                match change {
+                    0 => prop_assert_eq!(remove(&mut words, key), map.remove(&key).is_some()),
+                    1 => {
+                        let there = map.get_mut(&key).map(|value| *value = key + 1).is_some();
+                        prop_assert_eq!(set(&mut words, key, key + 1), there);
+                    }
+                    _ if !map.contains_key(&key) => {
+                        insert(&mut words, key, key);
+                        map.insert(key, key);
+                    }
+                    _ => prop_assert_eq!(find(&mut words, key, |_, _| ()), map.get(&key).copied()),
+                }
+            }
+            prop_assert_eq!(check(&mut words).unwrap(), map.clone().into_iter().collect::<Vec<_>>());
+            let mut seen = Vec::new();
+            scan(&mut words, 100, 600, |_, _| (), |key, value| {
+                seen.push((key, value));
+                seen.len() < 200
+            });
+            let wanted: Vec<_> = map.range(100..600).map(|(&key, &value)| (key, value)).take(200).collect();
+            prop_assert_eq!(seen, wanted);
+        }
     }
 
     #[test]

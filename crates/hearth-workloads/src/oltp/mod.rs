@@ -13,10 +13,11 @@
 //! to go on, it changes the branch, notes the transaction in the history, waits until the log is on
 //! disk, cleans up, and answers.
 
-mod btree;
+pub(crate) mod btree;
 mod log;
 mod tables;
 mod text;
+pub(crate) mod words;
 
 use crate::{Built, Description, Kind, scaled};
 use hearth_hardware::Placement;

@@ -1,7 +1,8 @@
 //! Tables and their indices in memory: what a transaction reads and changes.
 
-use super::btree::{self, NODE_WORDS, Words};
+use super::btree::{self, NODE_WORDS};
 use super::text::{GET_PAGE, Process, SEARCH, UPDATE_ROW};
+use super::words::{Charged, Peeked};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Memory};
 use hearth_sim::program::Cpu;
@@ -65,35 +66,6 @@ pub struct Index {
     words: Array<u64>,
     latch: Lock,
     cache: PageCache,
-}
-
-/// The tree's words as a program reads and writes them.
-struct Charged<'a, 'b> {
-    words: &'a Array<u64>,
-    cpu: &'a mut Cpu<'b>,
-}
-
-impl Words for Charged<'_, '_> {
-    fn read(&mut self, at: usize) -> u64 {
-        self.words.get(self.cpu, at)
-    }
-
-    fn write(&mut self, at: usize, value: u64) {
-        self.words.set(self.cpu, at, value);
-    }
-}
-
-/// The tree's words for setting up and checking, without references.
-struct Peeked<'a>(&'a Array<u64>);
-
-impl Words for Peeked<'_> {
-    fn read(&mut self, at: usize) -> u64 {
-        self.0.peek(at)
-    }
-
-    fn write(&mut self, at: usize, value: u64) {
-        self.0.poke(at, value);
-    }
 }
 
 impl Index {

@@ -24,7 +24,7 @@ mod walk;
 pub use curve::{Curve, FIRST_KIB, Origin, Point};
 pub use programs::{PROGRAMS, Program};
 
-use crate::{Built, Numbers, Parameter};
+use crate::{Built, Numbers, Parameter, scaled_unless_endless};
 use hearth_hardware::{Address, Placement};
 use hearth_sim::memory::{Code, Memory};
 use hearth_sim::program::{Application, Cpu};
@@ -53,10 +53,7 @@ impl Program {
 
 /// Sets a program up; see [`crate::build`]. Scale cuts the number of instructions.
 pub(crate) fn build(program: &Program, memory: &Memory, scale: f64, seed: u64, numbers: &Numbers) -> Built {
-    let wanted = match numbers.of("millions") {
-        0 => None,
-        millions => Some(((millions as f64 * 1e6 * scale) as u64).max(1)),
-    };
+    let wanted = scaled_unless_endless(numbers.of("millions") * 1_000_000, scale);
     let run = Run::new(program.curve(), memory, seed);
     let done = Rc::clone(&run.done);
     let application = application(program.description.name, run, wanted);
