@@ -14,7 +14,8 @@
 //! | misses at the footprint | [`Derived`]: compulsory misses. `art`, `mcf`, `parser`, `twolf`, `vpr`: 0.5, 2.2, 20.3, 2.9 and 4.3 % of those at 1 MB, recalled from Qureshi, Lynch, Mutlu and Patt, "A Case for MLP-Aware Cache Replacement" (ISCA 2006), table 3; the others are not among that paper's programs because at least half of their misses are compulsory: half |
 //! | footprints | [`Recalled`]: Henning, "SPEC CPU2000 Memory Footprint" (spec.org), resident sizes |
 //!
-//! What the papers measured are whole programs or a representative slice; phases are not modelled.
+//! What is recalled may be wrong: it is to be compared with its source by whoever can read it, and claims that rest
+//! on these programs rest on it. What the papers measured are whole programs or a representative slice; phases are not modelled.
 
 use super::curve::Origin::{Derived, Read, Recalled};
 use super::curve::{Origin, Point};
