@@ -10,6 +10,7 @@ pub(crate) use estimates::{bus, estimates, sampled};
 pub use schedule::{Beside, ScheduleError};
 pub(crate) use value::{ESTIMATORS, value};
 
+use hearth_machine::units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
 /// Programs whose isolation is measured on one machine.
@@ -27,6 +28,8 @@ pub struct Group {
     pub sampled: String,
     /// The policy under which they are.
     pub sampled_under: String,
+    /// Principals start so much later than the others, which have set their data up by then.
+    pub principals_after: Option<Nanoseconds>,
     /// The schedules of each principal.
     #[serde(rename = "schedule")]
     pub schedules: Vec<Schedules>,
@@ -70,9 +73,19 @@ impl Group {
         self.sampled.split('+').map(str::trim)
     }
 
+    /// A schedule as a workload: who runs beside whom.
+    pub(crate) fn workload(&self, schedules: &Schedules, speed: Speed) -> String {
+        let others = match speed {
+            Speed::Fast => &schedules.fast,
+            Speed::Slow => &schedules.slow,
+        };
+        let after = self.principals_after.map_or_else(String::new, |after| format!(" after {after}"));
+        format!("{} beside {others}{after}", schedules.principal)
+    }
+
     /// What of it is no schedule.
     pub(crate) fn check(&self) -> Result<(), ScheduleError> {
-        let workloads = |one: &Schedules| [Speed::Fast, Speed::Slow].map(|speed| one.workload(speed));
+        let workloads = |one| [Speed::Fast, Speed::Slow].map(|speed| self.workload(one, speed));
         let mut all = self.schedules.iter().flat_map(workloads);
         all.try_for_each(|workload| workload.parse::<Beside>().map(|_| ()))
     }
@@ -80,16 +93,5 @@ impl Group {
     /// The schedules of a principal.
     pub(crate) fn of(&self, principal: &str) -> Option<&Schedules> {
         self.schedules.iter().find(|schedules| schedules.principal == principal)
-    }
-}
-
-impl Schedules {
-    /// As a workload: who runs beside whom.
-    pub(crate) fn workload(&self, speed: Speed) -> String {
-        let others = match speed {
-            Speed::Fast => &self.fast,
-            Speed::Slow => &self.slow,
-        };
-        format!("{} beside {others}", self.principal)
     }
 }

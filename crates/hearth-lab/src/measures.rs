@@ -272,6 +272,7 @@ impl Measure {
             Measure::BestEffortLoss { principal, schedule, policy, .. } => {
                 format!("{principal}, {}, best-effort slowdown, {policy}", schedule.text())
             }
+            Measure::MeanDelay { policy, .. } => format!("mean delay of a principal, {policy}, %"),
             Measure::GreatestDelay { policy, .. } => format!("greatest delay of a principal, {policy}, %"),
             Measure::BestEffortLossMean { policy, .. } => format!("best-effort slowdown, mean, {policy}"),
             Measure::BestEffortLossGreatest { policy, .. } => {

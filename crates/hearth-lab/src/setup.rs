@@ -85,7 +85,7 @@ impl Setup {
         Self {
             machine: Some(machine.into()),
             sampled: Some(sampled),
-            ..Self::new(&schedules.workload(speed), policy)
+            ..Self::new(&group.workload(schedules, speed), policy)
         }
     }
 
@@ -259,6 +259,7 @@ impl Measure {
             | Measure::BestEffortLoss { .. }
             | Measure::BestEffortLossMean { .. }
             | Measure::BestEffortLossGreatest { .. }
+            | Measure::MeanDelay { .. }
             | Measure::GreatestDelay { .. } => self.schedules(experiment),
             &Measure::MoveLaw { points } => vec![Setup::affinity(ONE_MORE, 0, points, false)],
         }
@@ -301,6 +302,7 @@ impl Measure {
             }
             Measure::BestEffortLossMean { policy, .. }
             | Measure::BestEffortLossGreatest { policy, .. }
+            | Measure::MeanDelay { policy, .. }
             | Measure::GreatestDelay { policy, .. } => {
                 let each =
                     |one| [Slow, Fast].into_iter().flat_map(move |speed| over_base(one, speed, policy));

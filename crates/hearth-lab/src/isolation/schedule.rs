@@ -1,5 +1,6 @@
 //! Programs beside each other, as text: `art beside mcf`, `jbb beside twolf and tpcc:warehouses=5`.
 
+use hearth_machine::units::Nanoseconds;
 use hearth_policy::snapshot::Class;
 use hearth_sim::memory::Memory;
 use hearth_workloads::{Built, WorkloadError, build, endless};
@@ -9,12 +10,14 @@ use thiserror::Error;
 /// A principal on CPU 0 with a best-effort program, and programs on CPU 1 that nobody slows down or speeds up.
 /// Programs are bound, so that the principal's co-runners are always the same (sections 5.1 and 5.2).
 ///
-/// `P beside X` has one X as best-effort program and two on CPU 1; `P beside X and Y` has one X and one Y.
+/// `P beside X` has one X as best-effort program and two on CPU 1; `P beside X and Y` has one X and one Y. `after
+/// 2 s`, at the end, has the principal start so much later than the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Beside {
     principal: String,
     best_effort: String,
     others: Vec<String>,
+    after: Nanoseconds,
 }
 
 /// The text is no schedule.
@@ -24,6 +27,7 @@ pub struct ScheduleError(String);
 
 const BESIDE: &str = " beside ";
 const AND: &str = " and ";
+const AFTER: &str = " after ";
 /// CPUs, as bits.
 const PRINCIPALS_CPU: u64 = 0b01;
 const OTHER_CPU: u64 = 0b10;
@@ -33,7 +37,11 @@ impl FromStr for Beside {
 
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
         let wrong = || ScheduleError(text.to_owned());
-        let (principal, others) = text.split_once(BESIDE).ok_or_else(wrong)?;
+        let (text_of_programs, after) = match text.split_once(AFTER) {
+            Some((programs, after)) => (programs, after.trim().parse().map_err(|_| wrong())?),
+            None => (text, Nanoseconds(0)),
+        };
+        let (principal, others) = text_of_programs.split_once(BESIDE).ok_or_else(wrong)?;
         let (best_effort, others) = match others.split_once(AND) {
             Some((best_effort, other)) => (best_effort, vec![other]),
             None => (others, vec![others; 2]),
@@ -43,6 +51,7 @@ impl FromStr for Beside {
             principal: name(principal),
             best_effort: name(best_effort),
             others: others.into_iter().map(name).collect(),
+            after,
         };
         let is_no_name = |name: &str| name.is_empty() || name.contains(char::is_whitespace);
         let is_empty = beside.all().any(|name| is_no_name(name));
@@ -54,9 +63,10 @@ impl std::fmt::Display for Beside {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}{BESIDE}{}", self.principal, self.best_effort)?;
         match &self.others[..] {
-            [other] => write!(out, "{AND}{other}"),
-            _ => Ok(()),
+            [other] => write!(out, "{AND}{other}")?,
+            _ => {}
         }
+        if self.after.0 > 0 { write!(out, "{AFTER}{}", self.after) } else { Ok(()) }
     }
 }
 
@@ -95,6 +105,7 @@ impl Beside {
                 application.name = if index == 0 { name.clone() } else { format!("{name}#{index}") };
                 application.cpus = if index < 2 { PRINCIPALS_CPU } else { OTHER_CPU };
                 application.is_background = index > 0;
+                application.start_ns = if index == 0 { self.after.0 } else { 0 };
                 application.class = match index {
                     0 => Some(Class::CacheFair),
                     1 => Some(Class::BestEffort),
@@ -117,8 +128,18 @@ mod tests {
         assert_eq!((three.best_effort.as_str(), three.others.len()), ("mcf", 2));
         let two: Beside = "jbb beside twolf and tpcc:warehouses=5".parse().unwrap();
         assert_eq!((two.best_effort.as_str(), two.others), ("twolf", vec!["tpcc:warehouses=5".to_owned()]));
-        for wrong in ["art", "art beside ", "art beside mcf and ", " beside mcf", "art beside mcf beside mcf"]
-        {
+        let late: Beside = "jbb beside twolf and tpcc after 2 s".parse().unwrap();
+        assert_eq!(late.after, Nanoseconds(2_000_000_000));
+        assert_eq!(late.to_string().parse(), Ok(late));
+        for wrong in [
+            "art beside mcf after",
+            "art beside mcf after lunch",
+            "art",
+            "art beside ",
+            "art beside mcf and ",
+            " beside mcf",
+            "art beside mcf beside mcf",
+        ] {
             assert_eq!(wrong.parse::<Beside>(), Err(ScheduleError(wrong.to_owned())));
         }
     }

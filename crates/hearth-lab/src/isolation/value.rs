@@ -7,12 +7,14 @@ use crate::job::Run;
 use hearth_machine::Machine;
 use hearth_sim::RunResult;
 
-/// By the line through samples; as the miss rate that the program had beside the others.
+/// By the line through samples; as the line has it beside programs that never miss; as the miss rate that the
+/// program had beside the others.
 const REGRESSION: &str = "regression";
+const ALONE: &str = "alone";
 const SHARED_RATE: &str = "shared-rate";
 
 /// How a fair miss rate can be estimated.
-pub(crate) const ESTIMATORS: [&str; 2] = [REGRESSION, SHARED_RATE];
+pub(crate) const ESTIMATORS: [&str; 3] = [REGRESSION, ALONE, SHARED_RATE];
 
 /// The principal's place among the applications, and the best-effort program's.
 const PRINCIPAL: usize = 0;
@@ -57,9 +59,11 @@ pub(crate) fn value(measure: &Measure, runs: &[&Run], group: &Group) -> Option<f
             let losses = of_pairs(&results, best_effort_loss)?;
             Some(losses.iter().map(|loss| loss.abs()).fold(0.0, f64::max))
         }
+        Measure::MeanDelay { .. } => {
+            let delays = of_pairs(&results, delay)?;
+            Some(delays.iter().sum::<f64>() / delays.len() as f64)
+        }
         Measure::GreatestDelay { .. } => {
-            let delay =
-                |pair: &[&RunResult]| Some(100.0 * (latency_ns(pair[0])? / latency_ns(pair[1])? - 1.0));
             Some(of_pairs(&results, delay)?.into_iter().fold(f64::MIN, f64::max))
         }
         _ => None,
@@ -88,6 +92,7 @@ fn fair_miss_rate_error(
 ) -> Option<f64> {
     let estimated = match by {
         REGRESSION => of_run(shared, machine).get(program)?.fair_miss_rate,
+        ALONE => of_run(shared, machine).get(program)?.b,
         SHARED_RATE => miss_rate(shared, program, machine)?,
         _ => return None,
     };
@@ -129,7 +134,12 @@ impl Rounds {
 /// The principal's *CPU latency*: how long its work takes, in nanoseconds, with the share of the CPU that it
 /// has (section 2). Its last turn is rarely a whole one, and whether another's came before it is chance; so it
 /// is its CPU time over its share in whole rounds.
+///
+/// A program that says which part of it is timed has a latency of seconds, and is taken by the clock.
 fn latency_ns(run: &RunResult) -> Option<f64> {
+    if let Some(timed) = run.applications.get(PRINCIPAL)?.parallel {
+        return Some(timed.ns as f64);
+    }
     let rounds = Rounds::of(run)?;
     let cpu_ns = run.applications.get(PRINCIPAL)?.tally.cpu_ns;
     Some(cpu_ns as f64 * rounds.ns as f64 / rounds.principal_ns as f64)
@@ -137,7 +147,12 @@ fn latency_ns(run: &RunResult) -> Option<f64> {
 
 /// How much longer the principal takes in the slow schedule, the first, in percent (section 5.1.1).
 fn variability(slow_and_fast: &[&RunResult]) -> Option<f64> {
-    Some(100.0 * (latency_ns(slow_and_fast[0])? / latency_ns(slow_and_fast[1])? - 1.0))
+    delay(slow_and_fast)
+}
+
+/// How much longer the principal takes than in another run, in percent.
+fn delay(runs: &[&RunResult]) -> Option<f64> {
+    Some(100.0 * (latency_ns(runs[0])? / latency_ns(runs[1])? - 1.0))
 }
 
 /// Instructions for each cycle of all CPUs.

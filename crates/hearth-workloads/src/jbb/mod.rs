@@ -51,12 +51,16 @@ pub(crate) fn build(memory: &Memory, scale: f64, seed: u64, numbers: &Numbers) -
     let done = Rc::new(Cell::new(0));
     let (shared, counted) = (Rc::clone(&company), Rc::clone(&done));
     let mut application = Application::new(DESCRIPTION.name);
+    application.is_background = wanted.is_none();
     application.task(DESCRIPTION.name, move |cpu| {
         shared.borrow().touch(cpu);
+        // Of one thread: what is timed are its transactions.
+        cpu.mark_parallel(true);
         while wanted.is_none_or(|wanted| counted.get() < wanted) {
             shared.borrow_mut().transact(cpu, &mut draws);
             counted.set(counted.get() + 1);
         }
+        cpu.mark_parallel(false);
     });
     Built::new(application, move || match (done.get(), wanted) {
         (0, _) => Err("jbb: no transaction was done".into()),

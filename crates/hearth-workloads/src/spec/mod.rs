@@ -66,6 +66,7 @@ pub(crate) fn build(program: &Program, memory: &Memory, scale: f64, seed: u64, n
 
 fn application(name: &str, run: Run, wanted: Option<u64>) -> Application {
     let mut application = Application::new(name);
+    application.is_background = wanted.is_none();
     application.task(name, move |cpu| run.work(cpu, wanted.unwrap_or(u64::MAX)));
     application
 }

@@ -69,6 +69,7 @@ pub(crate) fn build(memory: &Memory, scale: f64, seed: u64, numbers: &Numbers) -
     let done = Rc::new(Done::default());
     let counted = Rc::clone(&done);
     let mut application = Application::new(DESCRIPTION.name);
+    application.is_background = wanted.is_none();
     application.task(DESCRIPTION.name, move |cpu| {
         while wanted.is_none_or(|wanted| counted.frames.get() < wanted) {
             let left = wanted.map_or(u64::MAX, |wanted| wanted - counted.frames.get());
