@@ -155,6 +155,12 @@ pub enum WorkloadError {
         /// As given.
         name: String,
     },
+    /// No program of a workload comes to its end.
+    #[error("no program of \"{mix}\" comes to its end; add one that does, or say how long one is")]
+    NoEnd {
+        /// As given.
+        mix: String,
+    },
     /// A number given with the program's name is none that it has, or out of range.
     #[error("{program}: {what}; {mend}")]
     BadParameter {

@@ -96,12 +96,20 @@ pub fn build_mix(
         }
         Ok(built)
     };
-    parts.iter().enumerate().map(build_part).collect()
+    let built: Vec<Built> = parts.iter().enumerate().map(build_part).collect::<Result<_, WorkloadError>>()?;
+    let mut applications = built.iter().flat_map(|built| &built.applications);
+    match applications.all(|application| application.is_background) {
+        true => Err(WorkloadError::NoEnd { mix: text.into() }),
+        false => Ok(built),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_machine::Machine;
+    use hearth_policy::Policy;
+    use hearth_sim::{Options, Simulation};
 
     fn names(text: &str) -> Vec<String> {
         mix(text).unwrap().into_iter().map(|part| part.name).collect()
@@ -111,6 +119,17 @@ mod tests {
     fn only_a_program_that_comes_twice_is_numbered() {
         assert_eq!(names("oltp+matrix+matrix"), ["oltp", "matrix#1", "matrix#2"]);
         assert_eq!(names("matrix + cholesky"), ["matrix", "cholesky"]);
+    }
+
+    #[test]
+    fn a_workload_without_an_end_is_refused() {
+        assert_eq!(crate::endless("tpcc:warehouses=2").unwrap(), "tpcc:warehouses=2,transactions=0");
+        assert!(crate::endless("matrix").unwrap_err().to_string().contains("art"));
+        let (machine, policy) = (Machine::load("t1-dual").unwrap(), Policy::load("fair").unwrap());
+        let memory = Simulation::new(&machine, &policy, &Options::default()).unwrap().memory();
+        let build = |mix: &str| build_mix(mix, &memory, 0.01, 1, Sharing::OneByOne);
+        assert!(matches!(build("art:millions=0"), Err(WorkloadError::NoEnd { .. })));
+        assert_eq!(build("art:millions=0+spin").unwrap().len(), 2);
     }
 
     #[test]
