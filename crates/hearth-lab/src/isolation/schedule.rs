@@ -62,9 +62,8 @@ impl FromStr for Beside {
 impl std::fmt::Display for Beside {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}{BESIDE}{}", self.principal, self.best_effort)?;
-        match &self.others[..] {
-            [other] => write!(out, "{AND}{other}")?,
-            _ => {}
+        if let [other] = &self.others[..] {
+            write!(out, "{AND}{other}")?;
         }
         if self.after.0 > 0 { write!(out, "{AFTER}{}", self.after) } else { Ok(()) }
     }

@@ -119,7 +119,7 @@ impl Rounds {
         let of = |application: usize| {
             run.timeline.iter().filter(move |stretch| run.tasks[stretch.task].application == application)
         };
-        let ns = of(PRINCIPAL).last()?.start_ns;
+        let ns = of(PRINCIPAL).next_back()?.start_ns;
         let until = |application| {
             of(application)
                 .filter(|stretch| stretch.start_ns < ns)
