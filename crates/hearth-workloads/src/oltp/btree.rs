@@ -136,27 +136,29 @@ fn grow(words: &mut impl Words, old: u64) -> Node {
     root
 }
 
-/// The leaf where a key is if it is there, and the first key that is beyond the leaf.
-fn leaf_for<W: Words>(words: &mut W, key: u64, mut visit: impl FnMut(&mut W, u64)) -> (Node, Option<u64>) {
+/// The leaf where a key is if it is there. `descend` is told of each node above, and of the child that is next.
+fn leaf_for<W: Words>(
+    words: &mut W,
+    key: u64,
+    mut visit: impl FnMut(&mut W, u64),
+    mut descend: impl FnMut(&mut W, &Node, usize),
+) -> Node {
     let mut number = words.read(ROOT_AT);
-    let mut beyond = None;
     loop {
         visit(words, number);
         let node = load(words, number);
         if node.leaf {
-            return (node, beyond);
+            return node;
         }
         let child = node.child_for(words, key);
-        if child + 1 < node.count {
-            beyond = Some(node.key(words, child + 1));
-        }
+        descend(words, &node, child);
         number = node.value(words, child);
     }
 }
 
 /// Where a key is in its leaf.
 fn position<W: Words>(words: &mut W, key: u64, visit: impl FnMut(&mut W, u64)) -> Option<(Node, usize)> {
-    let (leaf, _) = leaf_for(words, key, visit);
+    let leaf = leaf_for(words, key, visit, |_, _, _| ());
     let at = leaf.up_to(words, 0, key).checked_sub(1)?;
     (leaf.key(words, at) == key).then_some((leaf, at))
 }
@@ -197,7 +199,13 @@ pub fn scan<W: Words>(
     mut each: impl FnMut(u64, u64) -> bool,
 ) {
     loop {
-        let (leaf, beyond) = leaf_for(words, from, &mut visit);
+        // The first key that is beyond the leaf.
+        let mut beyond = None;
+        let leaf = leaf_for(words, from, &mut visit, |words, node, child| {
+            if child + 1 < node.count {
+                beyond = Some(node.key(words, child + 1));
+            }
+        });
         let first = from.checked_sub(1).map_or(0, |before| leaf.up_to(words, 0, before));
         for at in first..leaf.count {
             let key = leaf.key(words, at);
