@@ -84,8 +84,11 @@ fn runs_tell_all_that_a_task_did_and_what_was_done_beside_it() {
     assert!(result.runs.iter().all(|run| run.others <= 1) && did > 500_000);
 }
 
+/// What a planner is told: runs, and the classes of groups.
+type Told = (Vec<Run>, BTreeMap<u64, Class>);
+
 /// Keeps what it is told.
-struct Listener(Arc<Mutex<(Vec<Run>, BTreeMap<u64, Class>)>>);
+struct Listener(Arc<Mutex<Told>>);
 
 impl Planner for Listener {
     fn name(&self) -> &'static str {
@@ -101,7 +104,7 @@ impl Planner for Listener {
 
 #[test]
 fn a_planner_is_told_each_run_once_and_the_classes() {
-    let told = Arc::new(Mutex::new((Vec::new(), BTreeMap::new())));
+    let told = Arc::new(Mutex::new(Told::default()));
     let listener = || Some(Controller::new(vec![Box::new(Listener(Arc::clone(&told)))]));
     let recorded = run_beside(&Options { record_runs: true, ..Options::default() }, listener()).runs;
     let (runs, classes) = std::mem::take(&mut *told.lock().unwrap());
