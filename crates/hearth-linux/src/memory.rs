@@ -2,7 +2,7 @@
 
 use procfs::process::{MMPermissions, MMapPath};
 
-/// Loading parses all of the kernel's types, and runs code that nothing needs afterwards; what that
+/// Loading parses all of the kernel's types, and runs code, and reads constants, that nothing needs afterwards; what that
 /// took is given back to the system.
 pub(crate) fn give_back() {
     unsafe extern "C" {
@@ -12,11 +12,13 @@ pub(crate) fn give_back() {
     unsafe {
         malloc_trim(0);
     }
-    let maps = procfs::process::Process::myself().and_then(|own| own.maps());
+    let maps = procfs::process::Process::myself().and_then(|own| own.smaps());
     for map in maps.into_iter().flatten() {
-        let is_code = map.perms.contains(MMPermissions::EXECUTE) && !map.perms.contains(MMPermissions::WRITE);
-        if let (true, MMapPath::Path(_), (start, end)) = (is_code, &map.pathname, map.address) {
-            // SAFETY: pages of a file that are never written to; they come back from it when they are run.
+        let is_written_to = map.perms.contains(MMPermissions::WRITE)
+            || map.extension.map.get("Anonymous").is_none_or(|bytes| *bytes > 0);
+        if let (false, MMapPath::Path(_), (start, end)) = (is_written_to, &map.pathname, map.address) {
+            // SAFETY: pages of a file of which none was ever written to; they come back from it when they are
+            // used.
             unsafe {
                 libc::madvise(start as *mut libc::c_void, (end - start) as usize, libc::MADV_DONTNEED);
             }
