@@ -71,6 +71,12 @@ hearth start; echo status=$?
 cat /run/hearth/log
 policies
 
+section explain-again
+for watch in 1 2 3 4 5 6; do
+	hearth explain 1 --for 100ms >/dev/null; echo status=$?
+done
+state
+
 section stop
 hearth stop; echo status=$?
 await disabled
@@ -201,6 +207,14 @@ fn the_next_start_undoes_what_a_killed_daemon_left() {
     assert_eq!(status(output, "restart-undoes"), "0");
     assert!(policies(output, "restart-undoes").iter().all(|&policy| policy == OTHER));
     assert!(text(output, "restart-undoes").contains("An earlier Hearth left changes behind"));
+}
+
+/// What the daemon gives back of its memory comes back.
+#[test]
+fn one_watch_after_another_is_answered_by_the_same_daemon() {
+    let Some(output) = output() else { return };
+    let lines = &output.section("explain-again").unwrap().lines;
+    assert_eq!(*lines, [vec!["status=0"; 6], vec!["enabled"]].concat());
 }
 
 #[test]

@@ -92,6 +92,8 @@ fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, E
         Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => {
             return Ok(None);
         }
+        // It ended before it had an answer.
+        Ok(0) => return Ok(None),
         asked => asked.map_err(Error::file(&path))?,
     };
     if let Ok(Refusal { error, kind }) = serde_json::from_str(&text) {

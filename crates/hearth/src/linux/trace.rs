@@ -36,7 +36,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// The decisions of a while: about a process or thread, or all; until Ctrl-C at most.
+/// The decisions of a while: about a process or thread, or all; until Ctrl-C, or the end of Hearth, at most.
 pub fn watch(pid: Option<i32>, duration: Duration) -> Result<Told, Failure> {
     let folder = daemon::run_folder();
     let stop = interrupt::flag()?;
@@ -44,11 +44,16 @@ pub fn watch(pid: Option<i32>, duration: Duration) -> Result<Told, Failure> {
     let mut told = daemon::ask_trace(&folder, pid).map_err(failure)?.ok_or_else(none_runs)?;
     while begin.elapsed() < duration && !stop.load(Ordering::Relaxed) {
         std::thread::sleep(FETCH_INTERVAL.min(duration));
-        told.decisions.extend(daemon::ask_decisions(&folder).map_err(failure)?.unwrap_or_default().decisions);
+        let Some(next) = daemon::ask_decisions(&folder).map_err(failure)? else { break };
+        told.decisions.extend(next.decisions);
     }
-    let last = daemon::ask_untrace(&folder).map_err(failure)?.unwrap_or_default();
-    told.decisions.extend(last.decisions);
-    told.lost = last.lost;
+    match daemon::ask_untrace(&folder).map_err(failure)? {
+        Some(last) => {
+            told.decisions.extend(last.decisions);
+            told.lost = last.lost;
+        }
+        None => anstream::eprintln!("Hearth ended meanwhile; these are the decisions up to then"),
+    }
     Ok(told)
 }
 
