@@ -96,9 +96,6 @@ pub enum JudgeError {
     /// The experiment names a schedule that is none.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// Programs are to be sampled under a policy without a name.
-    #[error("programs are sampled under policies that have a name")]
-    Unsampled,
     /// The experiment names a policy that does not exist.
     #[error(transparent)]
     Policy(#[from] PolicyError),

@@ -6,7 +6,7 @@ mod schedule;
 mod value;
 
 pub use estimates::SampledIn;
-pub(crate) use estimates::{bus, estimates, sampled};
+pub(crate) use estimates::{bus, estimate_of, once, sampled};
 pub use schedule::{Beside, ScheduleError};
 pub(crate) use value::{ESTIMATORS, value};
 
@@ -71,6 +71,11 @@ impl Group {
     /// The programs that are sampled.
     pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
         self.sampled.split('+').map(str::trim)
+    }
+
+    /// Where they are.
+    pub(crate) fn sampled_in(&self) -> SampledIn {
+        SampledIn { programs: self.sampled.clone(), policy: self.sampled_under.clone() }
     }
 
     /// A schedule as a workload: who runs beside whom.

@@ -1,6 +1,6 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
-use crate::isolation::{Beside, SampledIn, estimates, sampled};
+use crate::isolation::{Beside, SampledIn, ScheduleError, estimate_of, once, sampled};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
@@ -44,6 +44,14 @@ pub enum Workload {
 }
 
 impl Workload {
+    /// Programs that start together, or one [beside](Beside) others.
+    ///
+    /// # Errors
+    /// [`ScheduleError`] if the text begins to say who runs beside whom, and goes wrong.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        Ok(if Beside::is_meant(text) { Self::Beside(text.parse()?) } else { Self::Mix(text.into()) })
+    }
+
     /// What to call it in reports.
     pub fn name(&self) -> String {
         match self {
@@ -179,8 +187,9 @@ fn known(job: &Job, stop: Option<&'static AtomicBool>) -> Result<BTreeMap<u64, E
         return Ok(BTreeMap::new());
     }
     let (group, program) = beside.principal();
-    let estimates = estimates(sampled, job, stop)?;
-    Ok(estimates.get(program).map(|estimate| (group, *estimate)).into_iter().collect())
+    let run = run_one(&sampled.job(&job.machine, job.scale, job.seed)?, stop)?;
+    let estimate = estimate_of(&run.result, program, &job.machine);
+    Ok(estimate.map(|estimate| (group, estimate)).into_iter().collect())
 }
 
 /// Does one run, and checks what the programs computed.
@@ -188,6 +197,13 @@ fn known(job: &Job, stop: Option<&'static AtomicBool>) -> Result<BTreeMap<u64, E
 /// # Errors
 /// [`JobError`].
 pub fn run_one(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobError> {
+    match job.workload {
+        Workload::Sampled(_) => once(job, || simulate(job, stop)),
+        _ => simulate(job, stop),
+    }
+}
+
+fn simulate(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobError> {
     let wrap = |error| JobError::Simulation {
         workload: job.workload.name(),
         policy: job.policies.name(),

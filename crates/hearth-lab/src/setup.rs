@@ -2,7 +2,7 @@
 
 use crate::claims::JudgeError;
 use crate::experiment::{Experiment, Measure};
-use crate::isolation::{Beside, Group, SampledIn, Schedules, Speed};
+use crate::isolation::{Group, SampledIn, Schedules, Speed};
 use crate::job::{Job, Workload};
 use crate::parallel::Setting;
 use crate::policies::Policies;
@@ -26,9 +26,9 @@ pub struct Setup {
     pub setting: Option<Setting>,
     /// The machine, if it is not the experiment's.
     pub machine: Option<String>,
-    /// Where the planner's estimates come from, if it begins with some.
+    /// Where the planner's estimates come from, if it begins with some; or the run in which they are made.
     pub sampled: Option<SampledIn>,
-    /// Whether programs are sampled in it.
+    /// Whether it is that run.
     pub samples: bool,
 }
 
@@ -81,18 +81,15 @@ impl Setup {
 
     /// A principal's schedule on a machine, whose planner knows what sampling under the baseline tells.
     fn beside(group: &Group, schedules: &Schedules, speed: Speed, policy: &str, machine: &str) -> Self {
-        let sampled = SampledIn { programs: group.sampled.clone(), policy: group.sampled_under.clone() };
-        Self {
-            machine: Some(machine.into()),
-            sampled: Some(sampled),
-            ..Self::new(&group.workload(schedules, speed), policy)
-        }
+        let setup = Self::new(&group.workload(schedules, speed), policy);
+        Self { machine: Some(machine.into()), sampled: Some(group.sampled_in()), ..setup }
     }
 
     /// The programs of a group, sampled on a machine.
     fn sampled(group: &Group, machine: &str) -> Self {
-        let setup = Self::new(&group.sampled, &group.sampled_under);
-        Self { machine: Some(machine.into()), samples: true, ..setup }
+        let sampled = group.sampled_in();
+        let setup = Self::new(&sampled.programs, &sampled.policy);
+        Self { machine: Some(machine.into()), sampled: Some(sampled), samples: true, ..setup }
     }
 
     fn recorded(workload: &str, policy: &str) -> Self {
@@ -121,9 +118,7 @@ impl Setup {
             Some(name) => Arc::new(Machine::load(name)?),
             None => Arc::clone(machine),
         };
-        if self.samples {
-            let PolicyName::Named(policy) = &self.policy else { return Err(JudgeError::Unsampled) };
-            let sampled = SampledIn { programs: self.workload.clone(), policy: policy.clone() };
+        if let (true, Some(sampled)) = (self.samples, &self.sampled) {
             return Ok(sampled.job(&machine, scale, seed)?);
         }
         let policies = match &self.policy {
@@ -143,8 +138,7 @@ impl Setup {
         let options = Options { flush, timeline, record_misses: self.records, ..Options::default() };
         let workload = match &self.setting {
             Some(setting) => Workload::Set { program: self.workload.clone(), setting: setting.clone() },
-            None if Beside::is_meant(&self.workload) => Workload::Beside(self.workload.parse()?),
-            None => Workload::Mix(self.workload.clone()),
+            None => Workload::parse(&self.workload)?,
         };
         let sampled = self.sampled.clone();
         Ok(Job { machine, workload, policies, scale, seed, options, sampled })

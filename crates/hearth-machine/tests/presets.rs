@@ -36,3 +36,22 @@ fn every_file_of_the_machines_folder_is_a_preset() {
     names.sort_unstable();
     assert_eq!(files, names);
 }
+
+/// What makes a variant of `t1-dual` is all in which it differs from it.
+#[test]
+fn variants_differ_from_their_machine_in_what_they_are_named_after() {
+    let machine = Machine::load("t1-dual").expect("t1-dual");
+    let variant = |name: &str, change: fn(&mut Machine)| {
+        let wanted = Machine::load(name).expect(name);
+        let mut varied =
+            Machine { name: wanted.name.clone(), description: wanted.description.clone(), ..machine.clone() };
+        change(&mut varied);
+        assert_eq!(varied, wanted);
+    };
+    variant("t1-dual-512", |machine| machine.caches[2].size_bytes /= 2);
+    variant("t1-dual-parted", |machine| machine.caches[2].is_parted = true);
+    variant("t1-dual-free", |machine| {
+        machine.caches[2].is_parted = true;
+        machine.memory.bandwidth_bytes_per_s = 100_000_000_000_000;
+    });
+}

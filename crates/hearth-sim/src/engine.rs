@@ -125,8 +125,8 @@ impl Simulation {
     /// Adds a program.
     pub fn add(&mut self, application: Application) {
         let start_ns = application.start_ns;
-        let (name, runs_on) = (&application.name, application.is_background);
-        let index = self.kernel.account.application(name, start_ns * 1000, runs_on);
+        let (name, is_background) = (&application.name, application.is_background);
+        let index = self.kernel.account.application(name, start_ns * 1000, is_background);
         self.kernel.classify(index, application.class);
         if start_ns > 0 {
             self.post(start_ns * 1000, Event::Start(self.coming.len()));
@@ -154,7 +154,7 @@ impl Simulation {
     }
 
     fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {
-        self.alive += usize::from(!self.kernel.account.runs_on(application));
+        self.alive += usize::from(!self.kernel.account.is_background(application));
         self.kernel.create(cpu, application, mask, name, body)
     }
 
@@ -265,7 +265,7 @@ impl Simulation {
             Some(request) => self.serve(cpu, current, request),
             None => {
                 let application = self.kernel.tasks[current].application;
-                self.alive -= usize::from(!self.kernel.account.runs_on(application));
+                self.alive -= usize::from(!self.kernel.account.is_background(application));
                 self.kernel.end(current, cpu);
             }
         }

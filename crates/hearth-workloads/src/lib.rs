@@ -62,7 +62,7 @@ use hearth_sim::program::Application;
 use parameters::Numbers;
 use thiserror::Error;
 
-pub use mix::{Part, build_mix, check_cpus, mix};
+pub use mix::{Part, build_mix, check_cpus, check_end, mix, seed_of_place};
 pub use parameters::Parameter;
 pub use replay::replay;
 pub use staggered::{Staggered, StaggeredJob};

@@ -84,7 +84,7 @@ pub fn build_mix(
 ) -> Result<Vec<Built>, WorkloadError> {
     let parts = mix(text)?;
     let build_part = |(index, part): (usize, &Part)| {
-        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
+        let seed = seed_of_place(seed, index);
         let invocation = Invocation::among_others(part.processes, part.distributes, sharing);
         let mut built = build_with(&part.program, memory, scale, seed, &invocation)?;
         let several = built.applications.len() > 1;
@@ -97,10 +97,24 @@ pub fn build_mix(
         Ok(built)
     };
     let built: Vec<Built> = parts.iter().enumerate().map(build_part).collect::<Result<_, WorkloadError>>()?;
+    check_end(&built, text)?;
+    Ok(built)
+}
+
+/// The seed of a workload's program, by its place among them: copies of one program are to differ.
+pub fn seed_of_place(seed: u64, place: usize) -> u64 {
+    seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(place as u64)
+}
+
+/// Refuses a workload of which no program comes to an end.
+///
+/// # Errors
+/// [`WorkloadError::NoEnd`], with the workload as `text` has it.
+pub fn check_end(built: &[Built], text: &str) -> Result<(), WorkloadError> {
     let mut applications = built.iter().flat_map(|built| &built.applications);
     match applications.all(|application| application.is_background) {
         true => Err(WorkloadError::NoEnd { mix: text.into() }),
-        false => Ok(built),
+        false => Ok(()),
     }
 }
 

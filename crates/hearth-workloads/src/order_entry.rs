@@ -1,7 +1,64 @@
-//! What order-entry benchmarks draw: TPC Benchmark C, Standard Specification, revision 5.11, clauses 2 and 4.3.
+//! Order-entry benchmarks: who drives them, and what that one draws (TPC Benchmark C, Standard Specification, revision
+//! 5.11, clauses 2 and 4.3).
 
+use crate::{Built, Parameter};
+use hearth_sim::program::{Application, Cpu};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What transactions work on.
+pub(crate) trait Records {
+    /// Gives all of it memory.
+    fn touch(&self, cpu: &mut Cpu<'_>);
+
+    /// Does a transaction.
+    fn transact(&self, cpu: &mut Cpu<'_>, draws: &mut Draws);
+
+    /// Says, between transactions, what is inconsistent.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// How long such a program is.
+pub(crate) const fn transactions(default: usize) -> Parameter {
+    Parameter {
+        name: "transactions",
+        description: "transactions at scale 1; 0 for a program that never ends by itself",
+        default,
+        range: 0..=100_000_000,
+    }
+}
+
+/// A process that does so many transactions, or goes on. Of one thread: what is timed are its transactions.
+pub(crate) fn program(
+    name: &'static str,
+    records: impl Records + 'static,
+    mut draws: Draws,
+    wanted: Option<u64>,
+) -> Built {
+    let (records, done) = (Rc::new(records), Rc::new(Cell::new(0)));
+    let (shared, counted) = (Rc::clone(&records), Rc::clone(&done));
+    let mut application = Application::new(name);
+    application.is_background = wanted.is_none();
+    application.task(name, move |cpu| {
+        shared.touch(cpu);
+        cpu.mark_parallel(true);
+        while wanted.is_none_or(|wanted| counted.get() < wanted) {
+            shared.transact(cpu, &mut draws);
+            counted.set(counted.get() + 1);
+        }
+        cpu.mark_parallel(false);
+    });
+    Built::new(application, move || match (done.get(), wanted) {
+        // It was stopped within a transaction.
+        (_, None) => Ok(()),
+        (done, Some(wanted)) if done != wanted => {
+            Err(format!("{name}: {done} transactions of {wanted} were done"))
+        }
+        _ => records.check().map_err(|error| format!("{name}: {error}")),
+    })
+}
 
 /// The kinds of transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What each program would do with a fair part of the cache: estimated of runs beside many others, in an
 //! experiment of its own, for beside three of a kind there is nothing to learn (section 5.1).
 
-use crate::job::{Job, JobError, Workload, run_one};
+use crate::job::{Job, JobError, Run, Workload};
 use crate::policies::Policies;
 use hearth_machine::Machine;
 use hearth_policy::isolation::{Bus, Estimate, Fit, estimate};
@@ -9,9 +9,8 @@ use hearth_policy::snapshot;
 use hearth_sim::Application;
 use hearth_sim::memory::Memory;
 use hearth_sim::{Options, RunResult};
-use hearth_workloads::{Built, WorkloadError, build, endless};
+use hearth_workloads::{Built, WorkloadError, build, endless, seed_of_place};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How long programs are sampled at scale 1, in simulated time: nine programs on two CPUs in turns of 200 ms have
@@ -30,11 +29,8 @@ pub struct SampledIn {
     pub policy: String,
 }
 
-/// The estimates of programs by name.
-pub(crate) type Estimates = BTreeMap<String, Estimate>;
-
-/// Estimates that were made: by experiment, machine, seed and scale's bits.
-type Made = BTreeMap<(SampledIn, String, u64, u64), Arc<Mutex<Option<Arc<Estimates>>>>>;
+/// Runs in which programs were sampled: by workload and policy, machine, seed and scale's bits.
+type Made = BTreeMap<(String, String, u64, u64), Arc<Mutex<Option<Run>>>>;
 
 static MADE: Mutex<Made> = Mutex::new(BTreeMap::new());
 
@@ -72,13 +68,8 @@ pub(crate) fn sampled(
     seed: u64,
 ) -> Result<Vec<Built>, WorkloadError> {
     let place = |(index, name): (usize, &str)| {
-        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
-        let mut built = build(&endless(name)?, memory, scale, seed)?;
-        built.check = Box::new(|| Ok(()));
-        for application in &mut built.applications {
-            application.name = name.to_owned();
-            application.is_background = true;
-        }
+        let mut built = build(&endless(name)?, memory, scale, seed_of_place(seed, index))?;
+        built.applications.iter_mut().for_each(|application| application.name = name.to_owned());
         Ok(built)
     };
     let mut clock = Application::new("clock");
@@ -99,37 +90,28 @@ pub(crate) fn bus(machine: &Machine) -> Bus {
     }
 }
 
-/// The estimates of a run of [`SampledIn::job`].
-pub(crate) fn of_run(result: &RunResult, machine: &Machine) -> Estimates {
-    let of_application = |(index, name): (usize, &String)| {
-        let own = result.runs.iter().filter(|run| run.group == index as u64 + 1);
-        let own: Vec<snapshot::Run> = own.copied().collect();
-        (name.clone(), estimate(&own, bus(machine), Fit::default()))
-    };
-    let names = result.applications.iter().map(|application| &application.name);
-    names.enumerate().map(of_application).collect()
+/// What a run of [`SampledIn::job`] tells of a program.
+pub(crate) fn estimate_of(result: &RunResult, program: &str, machine: &Machine) -> Option<Estimate> {
+    let index = result.applications.iter().position(|application| application.name == program)?;
+    let own = result.runs.iter().filter(|run| run.group == index as u64 + 1);
+    let own: Vec<snapshot::Run> = own.copied().collect();
+    Some(estimate(&own, bus(machine), Fit::default()))
 }
 
-/// The estimates that a job's planner begins with. Made once for all jobs of a process that ask for the same.
+/// Does a run of [`SampledIn::job`] once for all who ask for it in this process.
 ///
 /// # Errors
-/// [`JobError`] of the run in which programs are sampled.
-pub(crate) fn estimates(
-    sampled: &SampledIn,
-    job: &Job,
-    stop: Option<&'static AtomicBool>,
-) -> Result<Arc<Estimates>, JobError> {
-    let key = (sampled.clone(), job.machine.name.clone(), job.seed, job.scale.to_bits());
+/// [`JobError`] of the run.
+pub(crate) fn once(job: &Job, run: impl FnOnce() -> Result<Run, JobError>) -> Result<Run, JobError> {
+    let what = format!("{} under {}", job.workload.name(), job.policies.name());
+    let key = (what, job.machine.name.clone(), job.seed, job.scale.to_bits());
     let cell = Arc::clone(lock(&MADE).entry(key).or_default());
     // Who asks for the same meanwhile waits.
     let mut made = lock(&cell);
-    if let Some(estimates) = &*made {
-        return Ok(Arc::clone(estimates));
+    if let Some(run) = &*made {
+        return Ok(run.clone());
     }
-    let run = run_one(&sampled.job(&job.machine, job.scale, job.seed)?, stop)?;
-    let estimates = Arc::new(of_run(&run.result, &job.machine));
-    *made = Some(Arc::clone(&estimates));
-    Ok(estimates)
+    Ok(made.insert(run()?).clone())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -3,7 +3,7 @@
 use hearth_machine::units::Nanoseconds;
 use hearth_policy::snapshot::Class;
 use hearth_sim::memory::Memory;
-use hearth_workloads::{Built, WorkloadError, build, endless};
+use hearth_workloads::{Built, WorkloadError, build, check_end, endless, seed_of_place};
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -91,19 +91,11 @@ impl Beside {
     /// [`WorkloadError`]
     pub(crate) fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Result<Vec<Built>, WorkloadError> {
         let place = |(index, name): (usize, &String)| {
-            let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(index as u64);
-            let mut built = match index {
-                0 => build(name, memory, scale, seed)?,
-                _ => build(&endless(name)?, memory, scale, seed)?,
-            };
-            if index > 0 {
-                // What is cut short has no result.
-                built.check = Box::new(|| Ok(()));
-            }
+            let program = if index == 0 { name.clone() } else { endless(name)? };
+            let mut built = build(&program, memory, scale, seed_of_place(seed, index))?;
             for application in &mut built.applications {
                 application.name = if index == 0 { name.clone() } else { format!("{name}#{index}") };
                 application.cpus = if index < 2 { PRINCIPALS_CPU } else { OTHER_CPU };
-                application.is_background = index > 0;
                 application.start_ns = if index == 0 { self.after.0 } else { 0 };
                 application.class = match index {
                     0 => Some(Class::CacheFair),
@@ -113,13 +105,29 @@ impl Beside {
             }
             Ok(built)
         };
-        self.all().enumerate().map(place).collect()
+        let built: Vec<Built> = self.all().enumerate().map(place).collect::<Result<_, WorkloadError>>()?;
+        check_end(&built, &self.to_string())?;
+        Ok(built)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_machine::Machine;
+    use hearth_policy::Policy;
+    use hearth_sim::{Options, Simulation};
+
+    #[test]
+    fn a_principal_without_an_end_is_refused() {
+        let (machine, policy) = (Machine::load("t1-dual").unwrap(), Policy::load("fixed").unwrap());
+        let memory = Simulation::new(&machine, &policy, &Options::default()).unwrap().memory();
+        let build =
+            |text: &str| text.parse::<Beside>().unwrap().build(&memory, 0.01, 1).map(|built| built.len());
+        assert_eq!(build("art beside mcf").unwrap(), 4);
+        assert!(matches!(build("art:millions=0 beside mcf"), Err(WorkloadError::NoEnd { .. })));
+        assert!(matches!(build("art beside matrix"), Err(WorkloadError::Ends { .. })));
+    }
 
     #[test]
     fn a_schedule_is_read_and_what_is_none_is_refused() {

@@ -1,7 +1,7 @@
 //! The values of measures of isolation, from the runs that they need.
 
 use super::Group;
-use super::estimates::of_run;
+use super::estimates::estimate_of;
 use crate::experiment::Measure;
 use crate::job::Run;
 use hearth_machine::Machine;
@@ -91,8 +91,8 @@ fn fair_miss_rate_error(
     machine: &Machine,
 ) -> Option<f64> {
     let estimated = match by {
-        REGRESSION => of_run(shared, machine).get(program)?.fair_miss_rate,
-        ALONE => of_run(shared, machine).get(program)?.b,
+        REGRESSION => estimate_of(shared, program, machine)?.fair_miss_rate,
+        ALONE => estimate_of(shared, program, machine)?.b,
         SHARED_RATE => miss_rate(shared, program, machine)?,
         _ => return None,
     };

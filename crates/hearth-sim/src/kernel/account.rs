@@ -52,7 +52,7 @@ pub(crate) struct Account {
     /// By application: its parallel sections so far, and the begin of the one under way.
     parallel: Vec<(Option<Parallel>, Option<Begin>)>,
     /// By application: whether it runs until all others have ended.
-    runs_on: Vec<bool>,
+    is_background: Vec<bool>,
     tasks: Vec<TaskInfo>,
     /// CPU time by task.
     cpu_ns: Vec<u64>,
@@ -73,7 +73,7 @@ impl Account {
             places: Vec::new(),
             ended_ps: Vec::new(),
             parallel: Vec::new(),
-            runs_on: Vec::new(),
+            is_background: Vec::new(),
             tasks: Vec::new(),
             cpu_ns: Vec::new(),
             samples: Vec::new(),
@@ -87,14 +87,14 @@ impl Account {
         self.timeline = Some(Vec::new());
     }
 
-    pub(crate) fn application(&mut self, name: &str, start_ps: u64, runs_on: bool) -> usize {
+    pub(crate) fn application(&mut self, name: &str, start_ps: u64, is_background: bool) -> usize {
         self.tallies.push(Tally::default());
         self.names.push(name.into());
         self.started_ps.push(start_ps);
         self.ended_ps.push(start_ps);
         self.places.push((None, Vec::new()));
         self.parallel.push((None, None));
-        self.runs_on.push(runs_on);
+        self.is_background.push(is_background);
         self.names.len() - 1
     }
 
@@ -111,8 +111,8 @@ impl Account {
     }
 
     /// Whether an application only runs beside others.
-    pub(crate) fn runs_on(&self, application: usize) -> bool {
-        self.runs_on[application]
+    pub(crate) fn is_background(&self, application: usize) -> bool {
+        self.is_background[application]
     }
 
     pub(crate) fn task(&mut self, name: &str, application: usize) {
@@ -247,7 +247,9 @@ impl Account {
     ) -> RunResult {
         (0..self.running.len()).for_each(|cpu| self.close_slice(cpu));
         let end_ps = self.ended_ps.iter().copied().max().unwrap_or_default();
-        for (ended_ps, _) in self.ended_ps.iter_mut().zip(&self.runs_on).filter(|(_, runs_on)| **runs_on) {
+        for (ended_ps, _) in
+            self.ended_ps.iter_mut().zip(&self.is_background).filter(|(_, is_background)| **is_background)
+        {
             *ended_ps = end_ps;
         }
         let idle_ps: u64 = self

@@ -15,13 +15,12 @@ mod company;
 mod heap;
 mod map;
 
-use crate::order_entry::Draws;
+use crate::order_entry::{self, Draws, Records};
 use crate::{Built, Description, Kind, Numbers, Parameter, scaled_unless_endless};
 use company::Company;
 use hearth_sim::memory::Memory;
-use hearth_sim::program::Application;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use hearth_sim::program::Cpu;
+use std::cell::RefCell;
 
 /// What this program is.
 pub const DESCRIPTION: Description = Description {
@@ -34,43 +33,33 @@ pub const DESCRIPTION: Description = Description {
 /// What may be given with its name.
 pub const PARAMETERS: &[Parameter] = &[
     Parameter { name: "warehouses", description: "warehouses, some 25 MB each", default: 1, range: 1..=8 },
-    Parameter {
-        name: "transactions",
-        description: "transactions at scale 1; 0 for a program that never ends by itself",
-        default: 20_000,
-        range: 0..=100_000_000,
-    },
+    order_entry::transactions(20_000),
 ];
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of transactions.
 pub(crate) fn build(memory: &Memory, scale: f64, seed: u64, numbers: &Numbers) -> Built {
     let mut draws = Draws::new(seed);
     let company = Company::new(memory, numbers.of("warehouses") as u64, seed, &mut draws);
-    let company = Rc::new(RefCell::new(company));
-    let wanted = scaled_unless_endless(numbers.of("transactions"), scale);
-    let done = Rc::new(Cell::new(0));
-    let (shared, counted) = (Rc::clone(&company), Rc::clone(&done));
-    let mut application = Application::new(DESCRIPTION.name);
-    application.is_background = wanted.is_none();
-    application.task(DESCRIPTION.name, move |cpu| {
-        shared.borrow().touch(cpu);
-        // Of one thread: what is timed are its transactions.
-        cpu.mark_parallel(true);
-        while wanted.is_none_or(|wanted| counted.get() < wanted) {
-            shared.borrow_mut().transact(cpu, &mut draws);
-            counted.set(counted.get() + 1);
-        }
-        cpu.mark_parallel(false);
-    });
-    Built::new(application, move || match (done.get(), wanted) {
-        (0, _) => Err("jbb: no transaction was done".into()),
-        (done, Some(wanted)) if done != wanted => {
-            Err(format!("jbb: {done} transactions of {wanted} were done"))
-        }
-        // An endless one was stopped within a transaction.
-        (_, None) => Ok(()),
-        _ => company.borrow().check().map_err(|error| format!("jbb: {error}")),
-    })
+    order_entry::program(
+        DESCRIPTION.name,
+        RefCell::new(company),
+        draws,
+        scaled_unless_endless(numbers.of("transactions"), scale),
+    )
+}
+
+impl Records for RefCell<Company> {
+    fn touch(&self, cpu: &mut Cpu<'_>) {
+        self.borrow().touch(cpu);
+    }
+
+    fn transact(&self, cpu: &mut Cpu<'_>, draws: &mut Draws) {
+        self.borrow_mut().transact(cpu, draws);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.borrow().check()
+    }
 }
 
 #[cfg(test)]

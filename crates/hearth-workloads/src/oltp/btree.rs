@@ -250,6 +250,19 @@ pub fn insert(words: &mut impl Words, key: u64, value: u64) {
 /// # Errors
 /// What is wrong.
 pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
+    check_filled(words, 1)
+}
+
+/// The same of a tree from which keys were removed: leaves may be empty.
+///
+/// # Errors
+/// What is wrong.
+pub fn check_after_removals(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
+    check_filled(words, 0)
+}
+
+/// The same, with so many keys at least in a leaf below the root.
+fn check_filled(words: &mut impl Words, least: usize) -> Result<Vec<(u64, u64)>, String> {
     let mut entries = Vec::new();
     let mut leaf_depth = None;
     let root = words.read(ROOT_AT);
@@ -257,7 +270,8 @@ pub fn check(words: &mut impl Words) -> Result<Vec<(u64, u64)>, String> {
     let mut stack = vec![(root, 0, 0, u64::MAX)];
     while let Some((number, depth, from, below)) = stack.pop() {
         let node = load(words, number);
-        if node.count > MAX_KEYS || (node.count == 0 && !node.leaf) {
+        let least = if node.leaf { least } else { 1 };
+        if !(least..=MAX_KEYS).contains(&node.count) {
             return Err(format!("node {number} holds {} keys", node.count));
         }
         let keys: Vec<u64> = (0..node.count).map(|at| node.key(words, at)).collect();

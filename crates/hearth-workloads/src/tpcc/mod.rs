@@ -11,13 +11,11 @@ mod database;
 mod store;
 mod transactions;
 
-use crate::order_entry::Draws;
+use crate::order_entry::{self, Draws, Records};
 use crate::{Built, Description, Kind, Numbers, Parameter, scaled_unless_endless};
 use database::Database;
 use hearth_sim::memory::Memory;
-use hearth_sim::program::Application;
-use std::cell::Cell;
-use std::rc::Rc;
+use hearth_sim::program::Cpu;
 
 /// What this program is.
 pub const DESCRIPTION: Description = Description {
@@ -35,42 +33,33 @@ pub const PARAMETERS: &[Parameter] = &[
         default: 1,
         range: 1..=10,
     },
-    Parameter {
-        name: "transactions",
-        description: "transactions at scale 1; 0 for a program that never ends by itself",
-        default: 5_000,
-        range: 0..=100_000_000,
-    },
+    order_entry::transactions(5_000),
 ];
 
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of transactions.
 pub(crate) fn build(memory: &Memory, scale: f64, seed: u64, numbers: &Numbers) -> Built {
     let mut draws = Draws::new(seed);
-    let database = Rc::new(Database::new(memory, numbers.of("warehouses") as u64, &mut draws));
-    let wanted = scaled_unless_endless(numbers.of("transactions"), scale);
-    let done = Rc::new(Cell::new(0));
-    let (shared, counted) = (Rc::clone(&database), Rc::clone(&done));
-    let mut application = Application::new(DESCRIPTION.name);
-    application.is_background = wanted.is_none();
-    application.task(DESCRIPTION.name, move |cpu| {
-        shared.touch(cpu);
-        // Of one thread: what is timed are its transactions.
-        cpu.mark_parallel(true);
-        while wanted.is_none_or(|wanted| counted.get() < wanted) {
-            shared.transact(cpu, &mut draws);
-            counted.set(counted.get() + 1);
-        }
-        cpu.mark_parallel(false);
-    });
-    Built::new(application, move || match (done.get(), wanted) {
-        (0, _) => Err("tpcc: no transaction was done".into()),
-        (done, Some(wanted)) if done != wanted => {
-            Err(format!("tpcc: {done} transactions of {wanted} were done"))
-        }
-        // An endless one was stopped within a transaction.
-        (_, None) => Ok(()),
-        _ => database.check().map_err(|error| format!("tpcc: {error}")),
-    })
+    let database = Database::new(memory, numbers.of("warehouses") as u64, &mut draws);
+    order_entry::program(
+        DESCRIPTION.name,
+        database,
+        draws,
+        scaled_unless_endless(numbers.of("transactions"), scale),
+    )
+}
+
+impl Records for Database {
+    fn touch(&self, cpu: &mut Cpu<'_>) {
+        self.touch(cpu);
+    }
+
+    fn transact(&self, cpu: &mut Cpu<'_>, draws: &mut Draws) {
+        self.transact(cpu, draws);
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.check()
+    }
 }
 
 #[cfg(test)]
@@ -78,6 +67,8 @@ mod tests {
     use super::*;
     use crate::trial;
     use database::ORDER_SLOTS;
+    use hearth_sim::program::Application;
+    use std::rc::Rc;
 
     /// Runs `work` on a database of so many warehouses, which must be consistent then.
     fn run(warehouses: u64, work: impl FnOnce(&Database, &mut hearth_sim::Cpu<'_>, &mut Draws) + 'static) {

@@ -236,7 +236,7 @@ impl Tree {
 
     /// Checks the tree; returns its keys and values.
     pub(super) fn check(&self) -> Result<Vec<(u64, u64)>, String> {
-        btree::check(&mut Peeked(&self.words))
+        btree::check_after_removals(&mut Peeked(&self.words))
     }
 }
 

@@ -80,11 +80,11 @@ impl Plan {
 
 fn workload(arguments: &Arguments, machine: &Machine) -> Result<Workload, Failure> {
     let Some(path) = &arguments.trace else {
-        if arguments.workload.contains(" beside ") {
-            return Ok(Workload::Beside(arguments.workload.parse().map_err(Failure::input)?));
+        let workload = Workload::parse(&arguments.workload).map_err(Failure::input)?;
+        if let Workload::Mix(mix) = &workload {
+            names::check_mix(mix, machine)?;
         }
-        names::check_mix(&arguments.workload, machine)?;
-        return Ok(Workload::Mix(arguments.workload.clone()));
+        return Ok(workload);
     };
     Trace::open(path).map_err(Failure::input)?;
     Ok(Workload::Trace { path: path.clone(), copies: arguments.copies })
