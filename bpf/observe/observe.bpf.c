@@ -4,7 +4,8 @@
  * in the first and in later parts of intervals. Nothing is sent: everything is summed per CPU and
  * program, and read when the observation ends.
  *
- * observe.h has the words, counters.h the counters, tasks.h who is watched, sums.h the arithmetic.
+ * observe.h has the words, counters.h the counters, tasks.h and follow.h who is watched, sums.h the
+ * arithmetic.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -17,6 +18,7 @@ char _license[] SEC("license") = "GPL";
 #include "counters.h"
 #include "sums.h"
 #include "tasks.h"
+#include "follow.h"
 #include "reasons.h"
 
 const volatile u32 domain_of[OBSERVE_MAX_CPUS];
@@ -289,24 +291,6 @@ int on_sample(void *context)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	struct observe_task *from, *task;
-
-	if (child->flags & PF_KTHREAD)
-		return 0;
-	from = bpf_task_storage_get(&tasks, parent, 0, 0);
-	if (!from && !(scope == OBSERVE_CHILDREN && parent->tgid == target))
-		return 0;
-	task = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!task)
-		return 0;
-	__sync_fetch_and_add(&forks, 1);
-	task->slot = !from ? NO_SLOT : each_task ? slot_of(child) : from->slot;
-	return 0;
-}
-
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *p)
 {
@@ -324,39 +308,5 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	cpu->slot = task->slot;
 	cpu->slice_slot = task->slot;
 	cpu->before = OBSERVE_START;
-	return 0;
-}
-
-/* Only where a cgroup is watched. */
-SEC("tp_btf/cgroup_attach_task")
-int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p)
-{
-	struct observe_task *task;
-
-	if (!below_target(to)) {
-		bpf_task_storage_delete(&tasks, p);
-		return 0;
-	}
-	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (task)
-		task->slot = slot_of(p);
-	return 0;
-}
-
-/* Tasks that are there when the observation begins. */
-SEC("iter/task")
-int each_there(struct bpf_iter__task *context)
-{
-	struct task_struct *p = context->task;
-	struct observe_task *task;
-
-	if (!p || !is_target(p))
-		return 0;
-	task = bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!task)
-		return 0;
-	task->slot = slot_of(p);
-	/* Where it ran last is not known: its first interval counts as a start. */
-	task->last_cpu = 0;
 	return 0;
 }

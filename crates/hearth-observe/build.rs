@@ -1,5 +1,7 @@
 //! Compiles what counts at tracepoints.
 
 fn main() {
-    hearth_bpf::build("#include \"bpf/observe/observe.bpf.c\"\n", "observe");
+    for name in ["observe", "neighbours"] {
+        hearth_bpf::build(&format!("#include \"bpf/observe/{name}.bpf.c\"\n"), name);
+    }
 }

@@ -14,6 +14,17 @@ section host
 hearth observe --for 200ms --tasks --verbose; echo status=$?
 section gone
 hearth observe --pid 99999; echo status=$?
+section no-neighbours
+hearth neighbours --for 100ms 2>&1; echo status=$?
+hearth neighbours 99999 2>&1; echo status=$?
+section neighbours
+tasks spin 60000 0,1,2,3,4,5,6,7 >/dev/null &
+spins=$!
+sh -c 'while :; do cat /proc/self/maps >/dev/null; done' &
+faults=$!
+hearth neighbours --software-counters --counters-percent 10 --for 2s --verbose; echo status=$?
+kill $faults $spins
+wait
 "#;
 
 fn shows_what_needs_no_counters(output: &Output) {
@@ -27,8 +38,31 @@ fn shows_what_needs_no_counters(output: &Output) {
         assert!(text.iter().any(|line| line.contains(words)), "{words} is missing: {text:#?}");
     }
     assert!(lines("host").iter().any(|line| line == "status=0"), "{:#?}", lines("host"));
+    let refused = lines("no-neighbours");
+    assert!(
+        refused[0].contains("not measurable here") && refused[0].contains("instructions"),
+        "{refused:#?}"
+    );
+    assert_eq!((refused[1].as_str(), refused[3].as_str()), ("status=4", "status=2"), "{refused:#?}");
+    shows_who_runs_beside_whom(lines("neighbours"));
     assert!(lines("gone").iter().any(|line| line == "status=2"), "{:#?}", lines("gone"));
     assert_untroubled(output);
+}
+
+/// What the kernel counts stands for what no CPU here does: time for cycles and instructions, page faults for
+/// misses.
+fn shows_who_runs_beside_whom(lines: &[String]) {
+    let row = |name: &str| {
+        let row = lines.iter().find(|line| line.starts_with(&format!(" {name} ")));
+        row.unwrap_or_else(|| panic!("{name} is missing: {lines:#?}"))
+    };
+    let counts = |row: &str| row.split_whitespace().rev().map(str::to_owned).collect::<Vec<String>>();
+    let (spins, faults) = (counts(row("tasks")), counts(row("sh")));
+    // From the right: misses, instructions each cycle, samples.
+    assert_eq!((spins[1].as_str(), faults[1].as_str()), ("1.00", "1.00"), "{lines:#?}");
+    assert!(spins[2].parse::<u32>().unwrap() > 100, "{spins:?}");
+    assert!(lines.iter().all(|line| !line.contains("are missing")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line == "status=0"), "{lines:#?}");
 }
 
 #[test]

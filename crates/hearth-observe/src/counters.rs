@@ -1,6 +1,6 @@
 //! Hardware counters, on every CPU.
 
-use perf_event::events::{Hardware, Software};
+use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter, ReadFormat};
 use serde::Serialize;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -18,8 +18,8 @@ pub(super) struct Counters {
     pub cycles: Everywhere,
     pub instructions: Everywhere,
     pub misses: Everywhere,
-    /// What is missing and why, for people.
-    pub notes: Vec<String>,
+    /// What is missing, and why.
+    pub missing: Vec<(&'static str, String)>,
 }
 
 /// Which counters were there.
@@ -40,14 +40,41 @@ impl Present {
     }
 }
 
+/// Who counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The CPU.
+    Hardware,
+    /// The kernel, in its place: time for cycles and instructions, page faults for misses.
+    Software,
+}
+
 impl Counters {
     /// Opens what can be opened; a counter that is missing on one CPU is left out on all.
-    pub fn open(cpus: &[usize]) -> Self {
+    pub fn open(cpus: &[usize], kind: Kind) -> Self {
+        use {Hardware as Cpu, Software as Kernel};
         let mut counters = Counters::default();
-        counters.cycles = counters.everywhere(cpus, "cycles", Hardware::CPU_CYCLES);
-        counters.instructions = counters.everywhere(cpus, "instructions", Hardware::INSTRUCTIONS);
-        counters.misses = counters.everywhere(cpus, "cache-misses", Hardware::CACHE_MISSES);
+        match kind {
+            Kind::Hardware => {
+                counters.fill(cpus, [Cpu::CPU_CYCLES, Cpu::INSTRUCTIONS, Cpu::CACHE_MISSES]);
+            }
+            Kind::Software => {
+                counters.fill(cpus, [Kernel::CPU_CLOCK, Kernel::CPU_CLOCK, Kernel::PAGE_FAULTS]);
+            }
+        }
         counters
+    }
+
+    fn fill<E: Event + Copy>(&mut self, cpus: &[usize], [cycles, instructions, misses]: [E; 3]) {
+        self.cycles = self.everywhere(cpus, "cycles", cycles);
+        self.instructions = self.everywhere(cpus, "instructions", instructions);
+        self.misses = self.everywhere(cpus, "cache-misses", misses);
+    }
+
+    /// The same for people.
+    pub fn notes(&self) -> Vec<String> {
+        let note = |(name, reason): &(&str, String)| format!("the counter {name} is not there: {reason}");
+        self.missing.iter().map(note).collect()
     }
 
     pub fn present(&self) -> Present {
@@ -58,17 +85,17 @@ impl Counters {
         }
     }
 
-    fn everywhere(&mut self, cpus: &[usize], name: &str, event: Hardware) -> Everywhere {
+    fn everywhere<E: Event + Copy>(&mut self, cpus: &[usize], name: &'static str, event: E) -> Everywhere {
         let opened: Result<Everywhere, String> =
             cpus.iter().map(|&cpu| Ok((cpu, open(cpu, event)?))).collect();
         opened.unwrap_or_else(|reason| {
-            self.notes.push(format!("the counter {name} is not there: {reason}"));
+            self.missing.push((name, reason));
             Vec::new()
         })
     }
 }
 
-fn open(cpu: usize, event: Hardware) -> Result<Counter, String> {
+fn open(cpu: usize, event: impl Event) -> Result<Counter, String> {
     let mut builder = Builder::new(event);
     builder.any_pid().one_cpu(cpu).include_kernel().pinned(true).enabled(true);
     builder.read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ObserveError {
     /// Loading BPF programs needs privilege.
-    #[error("observing needs the right to load BPF programs; run it as root (sudo hearth observe ...)")]
+    #[error("observing needs the right to load BPF programs; run it as root (sudo hearth ...)")]
     NoPrivilege,
     /// The kernel does not describe its types.
     #[error(
@@ -61,6 +61,18 @@ pub enum ObserveError {
     /// The host's CPUs could not be read.
     #[error(transparent)]
     Host(#[from] hearth_machine::host::HostError),
+    /// There is nothing that counts what programs do to each other.
+    #[error(
+        "not measurable here: there are no counters of {}: {reason}; on a virtual machine run it on the host, or have \
+         the hypervisor show its counters (QEMU: -cpu host,pmu=on)",
+        missing.join(", ")
+    )]
+    NoCounters {
+        /// Of what.
+        missing: Vec<&'static str>,
+        /// Why there is none of the first.
+        reason: String,
+    },
     /// A system call failed that should not.
     #[error("{what} failed: {reason}; please report this with your kernel's version")]
     System {

@@ -339,10 +339,10 @@ impl CpuTime {
 }
 
 /// Words of a value; past its end there are zeros.
-struct Words<'a>(&'a [u8]);
+pub(super) struct Words<'a>(pub(super) &'a [u8]);
 
 impl Words<'_> {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         let Some((word, rest)) = self.0.split_first_chunk::<8>() else { return 0 };
         self.0 = rest;
         u64::from_ne_bytes(*word)

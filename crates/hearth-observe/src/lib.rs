@@ -7,6 +7,7 @@ mod error;
 pub mod estimate;
 mod figures;
 pub mod layout;
+pub mod neighbours;
 pub mod report;
 mod session;
 mod target;
@@ -21,4 +22,9 @@ pub use target::Target;
 #[allow(warnings, clippy::all)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/observe.skel.rs"));
+}
+
+#[allow(warnings, clippy::all)]
+mod neighbours_skeleton {
+    include!(concat!(env!("OUT_DIR"), "/neighbours.skel.rs"));
 }

@@ -1,13 +1,13 @@
 //! One observation, from loading the programs to reading what they counted.
 
 use super::cost;
-use super::counters::{Counters, Everywhere, Present, SAMPLE_NS, sampler};
+use super::counters::{Counters, Everywhere, Kind, Present, SAMPLE_NS, sampler};
 use super::error::ObserveError;
 use super::layout::{CpuTime, MAX_CPUS, Program};
 use super::skeleton::{ObserveSkel, ObserveSkelBuilder, OpenObserveSkel};
 use super::target::{Found, Target, open_process, start};
 use super::visit::visit;
-use hearth_machine::host::{self, HostTopology};
+use hearth_machine::host::{self, HostCache, HostTopology};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -77,17 +77,11 @@ pub struct Observed {
 /// # Errors
 /// [`ObserveError`] says what is missing and what to do.
 pub fn observe(options: &Options, stop: &AtomicBool) -> Result<Observed, ObserveError> {
-    libbpf_rs::set_print(None);
     let found = options.target.find()?;
-    if !may_load() {
-        return Err(ObserveError::NoPrivilege);
-    }
-    if !Path::new(BTF).exists() {
-        return Err(ObserveError::NoBtf { path: BTF });
-    }
+    check_privilege()?;
     let topology = host::read(Path::new("/"))?;
-    let cpus: Vec<usize> = topology.cpus.iter().map(|cpu| cpu.id).filter(|cpu| *cpu < MAX_CPUS).collect();
-    let counters = Counters::open(&cpus);
+    let cpus = cpus_of(&topology);
+    let counters = Counters::open(&cpus, Kind::Hardware);
     let mut room = MaybeUninit::uninit();
     let mut open =
         ObserveSkelBuilder::default().open(&mut room).map_err(|error| ObserveError::from_bpf(&error))?;
@@ -96,6 +90,23 @@ pub fn observe(options: &Options, stop: &AtomicBool) -> Result<Observed, Observe
     let skeleton = open.load().map_err(|error| ObserveError::from_bpf(&error))?;
     let session = Session { skeleton, cpus, counters, slots };
     session.run(options, found, stop)
+}
+
+/// Refuses where programs cannot be loaded, before it is tried.
+pub(super) fn check_privilege() -> Result<(), ObserveError> {
+    libbpf_rs::set_print(None);
+    if !may_load() {
+        return Err(ObserveError::NoPrivilege);
+    }
+    match Path::new(BTF).exists() {
+        true => Ok(()),
+        false => Err(ObserveError::NoBtf { path: BTF }),
+    }
+}
+
+/// The CPUs that can be observed.
+pub(super) fn cpus_of(topology: &HostTopology) -> Vec<usize> {
+    topology.cpus.iter().map(|cpu| cpu.id).filter(|cpu| *cpu < MAX_CPUS).collect()
 }
 
 /// Whether this process has the capabilities to load programs and to open counters of all processes.
@@ -134,11 +145,15 @@ fn configure(
     Ok(())
 }
 
+/// The caches of the last level.
+pub(super) fn domains(topology: &HostTopology) -> impl Iterator<Item = &HostCache> {
+    let outermost = topology.caches.iter().map(|cache| cache.level).max();
+    topology.caches.iter().filter(move |cache| Some(cache.level) == outermost)
+}
+
 /// Which cache domain and which node each CPU belongs to.
 fn places(topology: &HostTopology, domain_of: &mut [u32], node_of: &mut [u32]) {
-    let outermost = topology.caches.iter().map(|cache| cache.level).max();
-    let domains = topology.caches.iter().filter(|cache| Some(cache.level) == outermost);
-    for (number, domain) in domains.enumerate() {
+    for (number, domain) in domains(topology).enumerate() {
         domain.cpus.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| domain_of[cpu] = number as u32);
     }
     for (number, node) in topology.nodes.iter().enumerate() {
@@ -206,9 +221,7 @@ impl Session<'_> {
         }
         if !matches!(options.target, Target::Command(_)) {
             let link = programs.each_there.attach().map_err(|error| ObserveError::from_bpf(&error))?;
-            let mut tasks = Iter::new(&link).map_err(|error| ObserveError::from_bpf(&error))?;
-            let read = tasks.read_to_end(&mut Vec::new());
-            read.map_err(|reason| ObserveError::System { what: "listing the tasks", reason })?;
+            list_tasks(&link)?;
         }
         add(programs.on_wakeup.attach())?;
         add(programs.on_wakeup_new.attach())?;
@@ -242,7 +255,7 @@ impl Session<'_> {
         let mut observed = Observed {
             cpus: self.cpus.len(),
             present: self.counters.present(),
-            notes: self.counters.notes,
+            notes: self.counters.notes(),
             ..Observed::default()
         };
         for bytes in
@@ -250,16 +263,7 @@ impl Session<'_> {
         {
             observed.time.add_cpu(&bytes);
         }
-        let mut names: BTreeMap<u32, String> = BTreeMap::new();
-        for key in maps.slots.keys() {
-            if let Some(slot) = maps.slots.lookup(&key, MapFlags::ANY).map_err(bpf)?
-                && let Ok(slot) = <[u8; 4]>::try_from(slot.as_slice())
-            {
-                names.insert(u32::from_ne_bytes(slot), name(&key));
-            }
-        }
-        names.insert(self.slots - 1, OTHERS.to_owned());
-        for (slot, name) in names {
+        for (slot, name) in names(&maps.slots, self.slots)? {
             let Some(cpus) = maps.programs.lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY).map_err(bpf)?
             else {
                 continue;
@@ -269,6 +273,19 @@ impl Session<'_> {
         }
         Ok(observed)
     }
+}
+
+/// The programs' names by slot; the last of so many slots is for those that found none.
+pub(super) fn names(map: &impl MapCore, slots: u32) -> Result<BTreeMap<u32, String>, ObserveError> {
+    let mut names: BTreeMap<u32, String> = BTreeMap::new();
+    for key in map.keys() {
+        let slot = map.lookup(&key, MapFlags::ANY).map_err(|error| ObserveError::from_bpf(&error))?;
+        if let Some(slot) = slot.and_then(|slot| <[u8; 4]>::try_from(slot).ok()) {
+            names.insert(u32::from_ne_bytes(slot), name(&key));
+        }
+    }
+    names.insert(slots - 1, OTHERS.to_owned());
+    Ok(names)
 }
 
 /// A name's text, with the task's number where there is one.
@@ -282,7 +299,14 @@ fn name(key: &[u8]) -> String {
     }
 }
 
-fn give(map: &impl MapCore, counters: &Everywhere) -> Result<(), ObserveError> {
+/// Has a program of `iter/task` see all tasks.
+pub(super) fn list_tasks(link: &Link) -> Result<(), ObserveError> {
+    let mut tasks = Iter::new(link).map_err(|error| ObserveError::from_bpf(&error))?;
+    let read = tasks.read_to_end(&mut Vec::new());
+    read.map(|_| ()).map_err(|reason| ObserveError::System { what: "listing the tasks", reason })
+}
+
+pub(super) fn give(map: &impl MapCore, counters: &Everywhere) -> Result<(), ObserveError> {
     for (cpu, counter) in counters {
         let (key, fd) = ((*cpu as u32).to_ne_bytes(), counter.as_raw_fd().to_ne_bytes());
         map.update(&key, &fd, MapFlags::ANY).map_err(|error| ObserveError::from_bpf(&error))?;

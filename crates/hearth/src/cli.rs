@@ -5,7 +5,7 @@ use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 #[cfg(feature = "linux")]
-use crate::{exec, observe, top, trial};
+use crate::{exec, neighbours, observe, top, trial};
 use crate::{generate, topology};
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
@@ -58,6 +58,10 @@ pub enum Command {
     /// Measures what affinity could give to programs on this host
     #[command(after_help = observe::EXAMPLES)]
     Observe(observe::Arguments),
+    #[cfg(feature = "linux")]
+    /// Says which programs slow which by sharing a cache with them
+    #[command(after_help = neighbours::EXAMPLES)]
+    Neighbours(neighbours::Arguments),
     #[cfg(feature = "linux")]
     /// Runs a parallel program with as many threads as it can get CPUs
     #[command(after_help = exec::EXAMPLES)]

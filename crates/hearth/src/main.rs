@@ -18,6 +18,8 @@ mod linux;
 mod list;
 mod names;
 #[cfg(feature = "linux")]
+mod neighbours;
+#[cfg(feature = "linux")]
 mod observe;
 mod output;
 #[cfg(feature = "lab")]
@@ -50,6 +52,8 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Observe(arguments) => observe::run(&arguments),
+        #[cfg(feature = "linux")]
+        Command::Neighbours(arguments) => neighbours::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Exec(arguments) => exec::run(&arguments),
         Command::Topology(arguments) => topology::run(&arguments),

@@ -41,9 +41,11 @@
 //! effect), a `c0` that differs beside other co-runners (processors that share more than a cache), and
 //! programs whose behaviour changes while they are sampled.
 
+pub mod blame;
 mod bus;
 mod estimate;
 mod regression;
+pub mod side_by_side;
 
 pub use bus::Bus;
 pub use estimate::{Confidence, Estimate, Estimator, Why, estimate};

@@ -21,6 +21,6 @@ fn require_process(pid: i32) -> Outcome {
     if hearth_host::task::exists(pid) { Ok(()) } else { Err(no_process(pid)) }
 }
 
-fn no_process(pid: i32) -> Failure {
+pub fn no_process(pid: i32) -> Failure {
     Failure::Input(anyhow!("there is no process {pid}; `ps -e` or `hearth top` lists those that are"))
 }

@@ -57,7 +57,7 @@ pub struct Arguments {
 }
 
 /// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(duration) if duration >= Duration::from_millis(100) => Ok(duration),
         Ok(_) => Err("give at least 100ms".to_owned()),
@@ -65,7 +65,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+/// A share of CPU time that counting may take.
+pub fn percent(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(percent) if percent > 0.0 && percent <= 10.0 => Ok(percent),
         _ => Err("give a number above 0 and up to 10".to_owned()),
@@ -115,7 +116,8 @@ fn print(arguments: &Arguments, report: &Report) -> Outcome {
     }
 }
 
-fn refusal(error: ObserveError) -> Failure {
+/// Why nothing was observed, with its exit code.
+pub fn refusal(error: ObserveError) -> Failure {
     match error {
         ObserveError::NotFound { .. } => Failure::Code(127, error.into()),
         ObserveError::NotStarted { .. } => Failure::Code(126, error.into()),
@@ -123,7 +125,9 @@ fn refusal(error: ObserveError) -> Failure {
             Failure::input(error)
         }
         ObserveError::NoPrivilege => Failure::Code(5, error.into()),
-        ObserveError::NoBtf { .. } | ObserveError::Refused { .. } => Failure::Code(4, error.into()),
+        ObserveError::NoBtf { .. } | ObserveError::Refused { .. } | ObserveError::NoCounters { .. } => {
+            Failure::Code(4, error.into())
+        }
         error => Failure::failed(error),
     }
 }

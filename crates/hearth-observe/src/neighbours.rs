@@ -1,0 +1,261 @@
+//! Who slows whom: what runs beside what, counted for a while under whichever scheduler there is.
+//! `bpf/observe/neighbours.bpf.c` tells stretches of each CPU's time; [`blame`] makes slowings of them.
+
+use super::cost;
+use super::counters::{Counters, Kind, SAMPLE_NS, sampler};
+use super::error::ObserveError;
+use super::layout::Words;
+use super::neighbours_skeleton::{NeighboursSkel, NeighboursSkelBuilder, OpenNeighboursSkel};
+use super::session::{check_privilege, cpus_of, domains, give, list_tasks, names};
+use super::visit::visit;
+use hearth_machine::host;
+use hearth_policy::isolation::blame::{OTHERS, Victim, blame};
+use hearth_policy::isolation::side_by_side::{Stretch, Who, samples};
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, RingBufferBuilder};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, IntoRawFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// `neighbours.h`: in the place of a program.
+const KERNEL: Who = u32::MAX - 2;
+const UNKNOWN: Who = u32::MAX - 3;
+const OBSERVER: Who = u32::MAX - 4;
+
+/// Programs that are told apart.
+const SLOTS: u32 = 1024;
+/// The kernel's side of the road: a tenth of a second of 512 CPUs that switch a thousand times a second each.
+const RING_BYTES: u32 = 4 << 20;
+/// How often it is emptied.
+const FETCH: Duration = Duration::from_millis(50);
+/// Stretches that are kept: more than a minute of 64 CPUs.
+const MOST_STRETCHES: usize = 2_000_000;
+/// Bytes of a stretch.
+const STRETCH_BYTES: usize = 56;
+
+/// What to count.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long.
+    pub duration: Duration,
+    /// Share of each CPU's time, in percent, that reading counters may take.
+    pub counters_percent: f64,
+    /// For tests: what the kernel counts by itself stands for what a CPU would.
+    pub software: bool,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct Neighbours {
+    /// For how long.
+    pub elapsed: Duration,
+    /// CPUs that were online.
+    pub cpus: usize,
+    /// Cache domains that they are in.
+    pub domains: usize,
+    /// Stretches that were counted.
+    pub stretches: usize,
+    /// Stretches for which there was no room.
+    pub lost: u64,
+    /// Programs by number.
+    pub names: BTreeMap<Who, String>,
+    /// Each program with what its neighbours do to it.
+    pub victims: Vec<Victim>,
+    /// How long the BPF programs ran, and how often; nothing if the kernel did not say.
+    pub run_time: Option<(u64, u64)>,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Counts until the time is up, or `stop` is set.
+///
+/// # Errors
+/// [`ObserveError`] says what is missing and what to do; [`ObserveError::NoCounters`] where the CPU or its
+/// hypervisor has no counters.
+pub fn neighbours(options: &Options, stop: &AtomicBool) -> Result<Neighbours, ObserveError> {
+    check_privilege()?;
+    let topology = host::read(Path::new("/"))?;
+    let cpus = cpus_of(&topology);
+    let kind = if options.software { Kind::Software } else { Kind::Hardware };
+    let counters = Counters::open(&cpus, kind);
+    if let Some((_, reason)) = counters.missing.first() {
+        let missing = counters.missing.iter().map(|(name, _)| *name).collect();
+        return Err(ObserveError::NoCounters { missing, reason: reason.clone() });
+    }
+    let mut room = MaybeUninit::uninit();
+    let mut open = NeighboursSkelBuilder::default().open(&mut room).map_err(bpf)?;
+    configure(&mut open, options)?;
+    let skeleton = open.load().map_err(bpf)?;
+    let session = Session { skeleton, cpus, counters };
+    let (mut found, stretches) = session.run(options, stop)?;
+    let mut all = Vec::new();
+    for domain in domains(&topology) {
+        found.domains += 1;
+        all.extend(samples(&stretches, &domain.cpus));
+    }
+    found.stretches = stretches.len();
+    found.victims = blame(&all);
+    Ok(found)
+}
+
+fn bpf(error: libbpf_rs::Error) -> ObserveError {
+    ObserveError::from_bpf(&error)
+}
+
+fn configure(open: &mut OpenNeighboursSkel<'_>, options: &Options) -> Result<(), ObserveError> {
+    open.progs.on_attach.set_autoload(false);
+    open.maps.stretches.set_max_entries(RING_BYTES).map_err(bpf)?;
+    let Some(constants) = open.maps.rodata_data.as_deref_mut() else {
+        return Err(ObserveError::Refused { reason: "its constants cannot be set".to_owned() });
+    };
+    constants.nr_slots = SLOTS;
+    constants.observer = std::process::id();
+    constants.has_counters = true;
+    constants.budget_ppm = (options.counters_percent.clamp(0.0, 100.0) * 1e4) as u32;
+    constants.sample_ns = SAMPLE_NS;
+    Ok(())
+}
+
+struct Session<'a> {
+    skeleton: NeighboursSkel<'a>,
+    cpus: Vec<usize>,
+    counters: Counters,
+}
+
+impl Session<'_> {
+    fn run(self, options: &Options, stop: &AtomicBool) -> Result<(Neighbours, Vec<Stretch>), ObserveError> {
+        let timing = cost::time_programs();
+        let maps = &self.skeleton.maps;
+        give(&maps.cycles, &self.counters.cycles)?;
+        give(&maps.instructions, &self.counters.instructions)?;
+        give(&maps.misses, &self.counters.misses)?;
+        let told = RefCell::new(Told::default());
+        let mut ring = RingBufferBuilder::new();
+        ring.add(&maps.stretches, |bytes| told.borrow_mut().add(bytes)).map_err(bpf)?;
+        let ring = ring.build().map_err(bpf)?;
+        let links = self.attach()?;
+        visit(&self.cpus);
+        let begin = Instant::now();
+        let mut interrupted = false;
+        while begin.elapsed() < options.duration && !interrupted {
+            std::thread::sleep(FETCH.min(options.duration.saturating_sub(begin.elapsed())));
+            ring.consume().map_err(bpf)?;
+            interrupted = stop.load(Ordering::Relaxed);
+        }
+        visit(&self.cpus);
+        let elapsed = begin.elapsed();
+        let run_time = timing.as_ref().and_then(|_| self.run_time().ok());
+        drop(links);
+        ring.consume().map_err(bpf)?;
+        drop(ring);
+        let Told { stretches, left_out } = told.into_inner();
+        let found = Neighbours {
+            elapsed,
+            cpus: self.cpus.len(),
+            lost: left_out + self.lost()?,
+            names: self.names()?,
+            run_time,
+            interrupted,
+            ..Neighbours::default()
+        };
+        Ok((found, stretches))
+    }
+
+    /// Forks first and those that are there next, so that none is missed; switches and samples last.
+    fn attach(&self) -> Result<Vec<Link>, ObserveError> {
+        let programs = &self.skeleton.progs;
+        let mut links = vec![
+            programs.on_fork.attach().map_err(bpf)?,
+            programs.on_exec.attach().map_err(bpf)?,
+            programs.each_there.attach().map_err(bpf)?,
+        ];
+        list_tasks(&links[2])?;
+        links.push(programs.on_switch.attach().map_err(bpf)?);
+        for &cpu in &self.cpus {
+            let clock =
+                sampler(cpu).map_err(|reason| ObserveError::System { what: "a sampling clock", reason })?;
+            // The link closes the clock.
+            links.push(programs.on_sample.attach_perf_event(clock.into_raw_fd()).map_err(bpf)?);
+        }
+        Ok(links)
+    }
+
+    fn run_time(&self) -> Result<(u64, u64), ObserveError> {
+        let programs = &self.skeleton.progs;
+        let mut sum = (0, 0);
+        for program in [&programs.on_switch, &programs.on_sample, &programs.on_fork, &programs.on_exec] {
+            let (ns, count) = cost::run_time(program.as_fd())?;
+            sum = (sum.0 + ns, sum.1 + count);
+        }
+        Ok(sum)
+    }
+
+    /// Stretches that found no room on the kernel's side.
+    fn lost(&self) -> Result<u64, ObserveError> {
+        let first = 0u32.to_ne_bytes();
+        let lost = self.skeleton.maps.lost.lookup_percpu(&first, MapFlags::ANY).map_err(bpf)?;
+        Ok(lost.into_iter().flatten().map(|bytes| Words(&bytes).next()).sum())
+    }
+
+    fn names(&self) -> Result<BTreeMap<Who, String>, ObserveError> {
+        let mut names = names(&self.skeleton.maps.slots, SLOTS)?;
+        names.insert(KERNEL, "(kernel)".to_owned());
+        names.insert(UNKNOWN, "(unknown)".to_owned());
+        names.insert(OBSERVER, "(hearth)".to_owned());
+        names.insert(OTHERS, "(others)".to_owned());
+        Ok(names)
+    }
+}
+
+/// Stretches as they come.
+#[derive(Default)]
+struct Told {
+    stretches: Vec<Stretch>,
+    left_out: u64,
+}
+
+impl Told {
+    fn add(&mut self, bytes: &[u8]) -> i32 {
+        match read(bytes) {
+            Some(stretch) if self.stretches.len() < MOST_STRETCHES => self.stretches.push(stretch),
+            _ => self.left_out += 1,
+        }
+        0
+    }
+}
+
+/// `struct neighbours_stretch`; nothing if it has another size.
+fn read(bytes: &[u8]) -> Option<Stretch> {
+    let words = &mut Words(bytes.get(..STRETCH_BYTES).filter(|_| bytes.len() == STRETCH_BYTES)?);
+    Some(Stretch {
+        cpu: usize::try_from(words.next()).ok()?,
+        who: Who::try_from(words.next()).ok()?,
+        start_ns: words.next(),
+        ns: words.next(),
+        cycles: words.next(),
+        instructions: words.next(),
+        misses: words.next(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_policy::isolation::side_by_side::IDLE;
+
+    #[test]
+    fn a_stretch_is_read_and_one_of_another_size_is_not() {
+        let words: Vec<u8> = (1..=7u64).flat_map(u64::to_ne_bytes).collect();
+        let wanted = Stretch { cpu: 1, who: 2, start_ns: 3, ns: 4, cycles: 5, instructions: 6, misses: 7 };
+        assert_eq!(read(&words), Some(wanted));
+        assert_eq!(read(&words[1..]), None);
+        assert_eq!(read(&[words, vec![0]].concat()), None);
+        let idle: Vec<u8> =
+            [0, u64::from(u32::MAX), 0, 9, 0, 0, 0].into_iter().flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(read(&idle).unwrap().who, IDLE);
+    }
+}
