@@ -17,17 +17,17 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	if (!task)
 		return 0;
 	__sync_fetch_and_add(&forks, 1);
-	task->slot = !from ? NO_SLOT : each_task ? slot_of(child) : from->slot;
+	task->slot = !from ? NO_SLOT : each_task || each_cgroup ? slot_of(child) : from->slot;
 	return 0;
 }
 
-/* Only where a cgroup is watched. */
+/* Only where a cgroup is watched, or each is by itself. Tells of a process once, not of each thread. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p)
 {
 	struct observe_task *task;
 
-	if (!below_target(to)) {
+	if (scope == OBSERVE_CGROUP && !below_target(to)) {
 		bpf_task_storage_delete(&tasks, p);
 		return 0;
 	}

@@ -6,7 +6,7 @@
 /* In the place of a program's slot. */
 #define NEIGHBOURS_IDLE 0xffffffffU
 #define NEIGHBOURS_KERNEL 0xfffffffdU
-/* Tasks for which there was no memory. */
+/* Tasks that the kernel does not list for us: those outside of our PID namespace. */
 #define NEIGHBOURS_UNKNOWN 0xfffffffcU
 #define NEIGHBOURS_OBSERVER 0xfffffffbU
 

@@ -4,8 +4,8 @@
  *
  * A task that is watched has storage. It is made outside of the switch path: for tasks that are
  * there by the iterator, for new ones when they are forked. A program is a name: that of the file
- * that the process last executed, or, where each task is wanted, the task's own with its number.
- * Each name has a slot; when the slots are used up the last one takes what is left.
+ * that the process last executed, or, where each task is wanted, the task's own with its number, or,
+ * where control groups are wanted, the group's. Each name has a slot; when the slots are used up the last one takes what is left.
  */
 #ifndef HEARTH_OBSERVE_TASKS_H
 #define HEARTH_OBSERVE_TASKS_H
@@ -31,8 +31,8 @@ struct {
 
 struct name {
 	char text[16];
-	/* The number of the task, where each task is wanted. */
-	u32 pid;
+	/* The number of the task, or of the group, where those are wanted. */
+	u32 number;
 	u32 pad;
 };
 
@@ -49,6 +49,7 @@ const volatile u64 target;
 /* The observer's own process, which is not watched. */
 const volatile u32 observer;
 const volatile bool each_task;
+const volatile bool each_cgroup;
 const volatile u32 nr_slots = 64;
 /* Slots in use; the last one is for all programs that found none. */
 u32 used_slots;
@@ -74,7 +75,12 @@ static __always_inline u32 slot_of(struct task_struct *p)
 
 	if (each_task) {
 		bpf_probe_read_kernel(name.text, sizeof(name.text), p->comm);
-		name.pid = p->pid;
+		name.number = p->pid;
+	} else if (each_cgroup) {
+		/* The host has the whole path; the last part stays when the group has gone. */
+		bpf_probe_read_kernel_str(name.text, sizeof(name.text),
+					  BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, name));
+		name.number = BPF_CORE_READ(p, cgroups, dfl_cgrp, kn, id);
 	} else {
 		bpf_probe_read_kernel(name.text, sizeof(name.text), p->group_leader->comm);
 	}

@@ -25,6 +25,18 @@ faults=$!
 hearth neighbours --software-counters --counters-percent 10 --for 2s --verbose; echo status=$?
 kill $faults $spins
 wait
+section cgroups
+mkdir -p /sys/fs/cgroup/slice/a /sys/fs/cgroup/slice/b
+for group in a b; do
+	sh -c "echo 0 >/sys/fs/cgroup/slice/$group/cgroup.procs; exec tasks spin 60000 0,1,2" >/dev/null &
+	eval $group=$!
+done
+hearth neighbours --software-counters --counters-percent 10 --for 1s slice; echo status=$?
+hearth neighbours --software-counters --counters-percent 10 --for 1s --by cgroup $b | grep -c /slice/
+hearth neighbours nowhere.slice 2>&1; echo status=$?
+hearth neighbours --by program slice 2>&1; echo status=$?
+kill $a $b
+wait
 "#;
 
 fn shows_what_needs_no_counters(output: &Output) {
@@ -45,6 +57,14 @@ fn shows_what_needs_no_counters(output: &Output) {
     );
     assert_eq!((refused[1].as_str(), refused[3].as_str()), ("status=4", "status=2"), "{refused:#?}");
     shows_who_runs_beside_whom(lines("neighbours"));
+    let groups = lines("cgroups");
+    for group in [" /slice/a ", " /slice/b "] {
+        assert!(groups.iter().any(|line| line.starts_with(group)), "{groups:#?}");
+    }
+    assert!(groups.iter().all(|line| !line.starts_with(" / ")), "{groups:#?}");
+    let statuses: Vec<&String> = groups.iter().filter(|line| line.starts_with("status=")).collect();
+    assert_eq!(statuses, ["status=0", "status=2", "status=2"], "{groups:#?}");
+    assert!(groups.iter().any(|line| line == "1"), "of one process's group: {groups:#?}");
     assert!(lines("gone").iter().any(|line| line == "status=2"), "{:#?}", lines("gone"));
     assert_untroubled(output);
 }

@@ -1,7 +1,9 @@
 //! Control groups: which folder a user means, and which threads are in it.
 
 use crate::Error;
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Files that list the threads of a cgroup: version 2, version 1.
@@ -11,21 +13,41 @@ const THREAD_LISTS: [&str; 2] = ["cgroup.threads", "tasks"];
 /// hierarchy (`/system.slice/x.service`), or by its last part alone (`x.service`), if that is
 /// unambiguous.
 pub fn find(name: &str) -> Result<PathBuf, Error> {
-    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
-    let mut roots: Vec<(u8, PathBuf)> = mounts
-        .map(|mounts| {
-            mounts.into_iter().filter_map(|mount| Some((preference(&mount)?, mount.mount_point))).collect()
-        })
-        .unwrap_or_default();
-    roots.sort();
-    find_in(&roots.into_iter().map(|(_, root)| root).collect::<Vec<_>>(), name)
+    find_in(&roots().into_iter().map(|(_, root)| root).collect::<Vec<_>>(), name)
 }
+
+/// The cgroups of version 2 by the numbers of their folders: paths in the hierarchy, from `/`.
+pub fn numbered() -> BTreeMap<u64, PathBuf> {
+    let roots = roots().into_iter().filter(|(preference, _)| *preference == VERSION_2);
+    let below = roots.flat_map(|(_, root)| {
+        let folders = descendants(&root);
+        let in_hierarchy = move |folder: PathBuf| {
+            let path = Path::new("/").join(folder.strip_prefix(&root).ok()?);
+            Some((folder.metadata().ok()?.ino(), path))
+        };
+        folders.into_iter().filter_map(in_hierarchy)
+    });
+    below.collect()
+}
+
+/// Where hierarchies are mounted, those first in which a name is looked for first.
+fn roots() -> Vec<(u8, PathBuf)> {
+    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
+    let mounts = mounts.into_iter().flatten();
+    let mut roots: Vec<(u8, PathBuf)> =
+        mounts.filter_map(|mount| Some((preference(&mount)?, mount.mount_point))).collect();
+    roots.sort();
+    roots
+}
+
+/// What [`preference`] has for it.
+const VERSION_2: u8 = 0;
 
 /// Version 2 first, then systemd's own hierarchy, then that of CPU time.
 fn preference(mount: &procfs::process::MountInfo) -> Option<u8> {
     let has = |option: &str| mount.super_options.contains_key(option);
     match mount.fs_type.as_str() {
-        "cgroup2" => Some(0),
+        "cgroup2" => Some(VERSION_2),
         "cgroup"
             if mount.super_options.get("name").is_some_and(|name| name.as_deref() == Some("systemd")) =>
         {

@@ -40,6 +40,8 @@ const STRETCH_BYTES: usize = 56;
 /// What to count.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// Control groups (version 2) in place of programs.
+    pub by_cgroup: bool,
     /// How long.
     pub duration: Duration,
     /// Share of each CPU's time, in percent, that reading counters may take.
@@ -61,8 +63,10 @@ pub struct Neighbours {
     pub stretches: usize,
     /// Stretches for which there was no room.
     pub lost: u64,
-    /// Programs by number.
+    /// Programs, or the last parts of control groups' paths.
     pub names: BTreeMap<Who, String>,
+    /// Of control groups the lower half of their numbers, which are those of their folders.
+    pub cgroups: BTreeMap<Who, u32>,
     /// Each program with what its neighbours do to it.
     pub victims: Vec<Victim>,
     /// How long the BPF programs ran, and how often; nothing if the kernel did not say.
@@ -107,13 +111,14 @@ fn bpf(error: libbpf_rs::Error) -> ObserveError {
 }
 
 fn configure(open: &mut OpenNeighboursSkel<'_>, options: &Options) -> Result<(), ObserveError> {
-    open.progs.on_attach.set_autoload(false);
+    open.progs.on_attach.set_autoload(options.by_cgroup);
     open.maps.stretches.set_max_entries(RING_BYTES).map_err(bpf)?;
     let Some(constants) = open.maps.rodata_data.as_deref_mut() else {
         return Err(ObserveError::Refused { reason: "its constants cannot be set".to_owned() });
     };
     constants.nr_slots = SLOTS;
     constants.observer = std::process::id();
+    constants.each_cgroup = options.by_cgroup;
     constants.has_counters = true;
     constants.budget_ppm = (options.counters_percent.clamp(0.0, 100.0) * 1e4) as u32;
     constants.sample_ns = SAMPLE_NS;
@@ -137,7 +142,7 @@ impl Session<'_> {
         let mut ring = RingBufferBuilder::new();
         ring.add(&maps.stretches, |bytes| told.borrow_mut().add(bytes)).map_err(bpf)?;
         let ring = ring.build().map_err(bpf)?;
-        let links = self.attach()?;
+        let links = self.attach(options)?;
         visit(&self.cpus);
         let begin = Instant::now();
         let mut interrupted = false;
@@ -158,6 +163,7 @@ impl Session<'_> {
             cpus: self.cpus.len(),
             lost: left_out + self.lost()?,
             names: self.names()?,
+            cgroups: self.cgroups()?,
             run_time,
             interrupted,
             ..Neighbours::default()
@@ -166,7 +172,7 @@ impl Session<'_> {
     }
 
     /// Forks first and those that are there next, so that none is missed; switches and samples last.
-    fn attach(&self) -> Result<Vec<Link>, ObserveError> {
+    fn attach(&self, options: &Options) -> Result<Vec<Link>, ObserveError> {
         let programs = &self.skeleton.progs;
         let mut links = vec![
             programs.on_fork.attach().map_err(bpf)?,
@@ -174,6 +180,9 @@ impl Session<'_> {
             programs.each_there.attach().map_err(bpf)?,
         ];
         list_tasks(&links[2])?;
+        if options.by_cgroup {
+            links.push(programs.on_attach.attach().map_err(bpf)?);
+        }
         links.push(programs.on_switch.attach().map_err(bpf)?);
         for &cpu in &self.cpus {
             let clock =
@@ -202,12 +211,19 @@ impl Session<'_> {
     }
 
     fn names(&self) -> Result<BTreeMap<Who, String>, ObserveError> {
-        let mut names = names(&self.skeleton.maps.slots, SLOTS)?;
+        let found = names(&self.skeleton.maps.slots, SLOTS)?;
+        let mut names: BTreeMap<Who, String> =
+            found.into_iter().map(|(who, name)| (who, name.text)).collect();
         names.insert(KERNEL, "(kernel)".to_owned());
-        names.insert(UNKNOWN, "(unknown)".to_owned());
+        names.insert(UNKNOWN, "(outside)".to_owned());
         names.insert(OBSERVER, "(hearth)".to_owned());
         names.insert(OTHERS, "(others)".to_owned());
         Ok(names)
+    }
+
+    fn cgroups(&self) -> Result<BTreeMap<Who, u32>, ObserveError> {
+        let found = names(&self.skeleton.maps.slots, SLOTS)?;
+        Ok(found.into_iter().filter_map(|(who, name)| Some((who, name.number?))).collect())
     }
 }
 

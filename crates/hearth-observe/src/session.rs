@@ -268,7 +268,7 @@ impl Session<'_> {
             else {
                 continue;
             };
-            let program = observed.programs.entry(name).or_default();
+            let program = observed.programs.entry(name.to_string()).or_default();
             cpus.iter().for_each(|bytes| program.add_cpu(bytes));
         }
         Ok(observed)
@@ -276,26 +276,44 @@ impl Session<'_> {
 }
 
 /// The programs' names by slot; the last of so many slots is for those that found none.
-pub(super) fn names(map: &impl MapCore, slots: u32) -> Result<BTreeMap<u32, String>, ObserveError> {
-    let mut names: BTreeMap<u32, String> = BTreeMap::new();
+pub(super) fn names(map: &impl MapCore, slots: u32) -> Result<BTreeMap<u32, Name>, ObserveError> {
+    let mut names: BTreeMap<u32, Name> = BTreeMap::new();
     for key in map.keys() {
         let slot = map.lookup(&key, MapFlags::ANY).map_err(|error| ObserveError::from_bpf(&error))?;
         if let Some(slot) = slot.and_then(|slot| <[u8; 4]>::try_from(slot).ok()) {
-            names.insert(u32::from_ne_bytes(slot), name(&key));
+            names.insert(u32::from_ne_bytes(slot), Name::read(&key));
         }
     }
-    names.insert(slots - 1, OTHERS.to_owned());
+    names.insert(slots - 1, Name { text: OTHERS.to_owned(), number: None });
     Ok(names)
 }
 
-/// A name's text, with the task's number where there is one.
-fn name(key: &[u8]) -> String {
-    let text = key.get(..16).unwrap_or(key);
-    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    let text = String::from_utf8_lossy(text).into_owned();
-    match key.get(16..20).and_then(|pid| <[u8; 4]>::try_from(pid).ok()).map(u32::from_ne_bytes) {
-        Some(pid) if pid > 0 => format!("{text}/{pid}"),
-        _ => text,
+/// Whom a slot is for: `struct name` in tasks.h.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub text: String,
+    /// The task's, or the control group's, where those are wanted.
+    pub number: Option<u32>,
+}
+
+impl Name {
+    fn read(key: &[u8]) -> Self {
+        let text = key.get(..16).unwrap_or(key);
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+        let number = key.get(16..20).and_then(|number| <[u8; 4]>::try_from(number).ok());
+        Self {
+            text: String::from_utf8_lossy(text).into_owned(),
+            number: number.map(u32::from_ne_bytes).filter(|number| *number > 0),
+        }
+    }
+}
+
+impl std::fmt::Display for Name {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.number {
+            Some(number) => write!(out, "{}/{number}", self.text),
+            None => out.write_str(&self.text),
+        }
     }
 }
 
