@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Who is watched comes and goes: tasks that are there at first, that are forked, that change cgroups. */
+/* Who is watched comes and goes: tasks that are there at first, that are forked, that change
+ * cgroups. */
 #ifndef HEARTH_OBSERVE_FOLLOW_H
 #define HEARTH_OBSERVE_FOLLOW_H
 
@@ -21,7 +22,8 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* Only where a cgroup is watched, or each is by itself. Tells of a process once, not of each thread. */
+/* Only where a cgroup is watched, or each is by itself. Tells of a process once, not of each
+ * thread. */
 SEC("tp_btf/cgroup_attach_task")
 int BPF_PROG(on_attach, struct cgroup *to, const char *path, struct task_struct *p)
 {

@@ -6,9 +6,10 @@
  *   CPU 1   | c |      c      |    idle     |
  *           |<- a period ->|                       of which all CPUs count the same
  *
- * Counters cost time, and a stretch says nothing where its neighbours were not counted. So time is cut into
- * periods, and the lots that observe draws for each interval are drawn for each period here, by its number: CPUs
- * with the same odds count the same periods, and one with less odds counts some of those.
+ * Counters cost time, and a stretch says nothing where its neighbours were not counted. So time is
+ * cut into periods, and the lots that observe draws for each interval are drawn for each period
+ * here, by its number: CPUs with the same odds count the same periods, and one with less odds
+ * counts some of those.
  *
  * neighbours.h has what is told, counters.h the counters, tasks.h and follow.h who is watched.
  */
@@ -76,7 +77,8 @@ static __always_inline struct neighbours_cpu *this_cpu(void)
 	return bpf_map_lookup_elem(&cpus, &key);
 }
 
-/* The same for all CPUs in a period, and as good as random from one to the next (murmur's last step). */
+/* The same for all CPUs in a period, and as good as random from one to the next (murmur's last
+ * step). */
 static __always_inline u32 lot_of_period(u64 now)
 {
 	u32 lot = now >> PERIOD_BIT;
@@ -130,7 +132,7 @@ static __always_inline void tell(struct neighbours_cpu *cpu, const struct readin
 static __always_inline void goes_on(struct neighbours_cpu *cpu, u32 slot)
 {
 	u64 now = bpf_ktime_get_ns();
-	struct reading reading = { .ns = now };
+	struct reading reading = {.ns = now};
 	bool was_counted = cpu->counted, counts = is_counted(cpu, now);
 	bool ends_busy = was_counted && cpu->slot != NEIGHBOURS_IDLE;
 	bool begins_busy = counts && slot != NEIGHBOURS_IDLE;
@@ -189,6 +191,7 @@ int BPF_PROG(on_exec, struct task_struct *p)
 	if (!task || !cpu)
 		return 0;
 	task->slot = slot_of(p);
-	goes_on(cpu, task->slot);
+	/* The stretch under way belongs to the program that it ends with. */
+	cpu->slot = task->slot;
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is told of each CPU's time; crates/hearth-observe/src/neighbours.rs reads it as words of 64 bits. */
+/* What is told of each CPU's time; crates/hearth-observe/src/neighbours.rs reads it as words of 64
+ * bits. */
 #ifndef HEARTH_OBSERVE_NEIGHBOURS_H
 #define HEARTH_OBSERVE_NEIGHBOURS_H
 

@@ -4,8 +4,9 @@
  *
  * A task that is watched has storage. It is made outside of the switch path: for tasks that are
  * there by the iterator, for new ones when they are forked. A program is a name: that of the file
- * that the process last executed, or, where each task is wanted, the task's own with its number, or,
- * where control groups are wanted, the group's. Each name has a slot; when the slots are used up the last one takes what is left.
+ * that the process last executed, or, where each task is wanted, the task's own with its number,
+ * or, where control groups are wanted, the group's. Each name has a slot; when the slots are used
+ * up the last one takes what is left.
  */
 #ifndef HEARTH_OBSERVE_TASKS_H
 #define HEARTH_OBSERVE_TASKS_H

@@ -35,6 +35,8 @@ fn samples(runs: &[snapshot::Run]) -> Vec<Sample> {
     let side_by_side = runs.windows(2).filter(|pair| pair[0].cpu < pair[1].cpu && pair[0].others == 1);
     let sample = |own: &snapshot::Run, other: &snapshot::Run| Sample {
         who: own.group as Who,
+        // In the order in which they come.
+        start_ns: 0,
         cycles: own.cycles as f64,
         instructions: own.instructions as f64,
         misses: own.misses as f64,

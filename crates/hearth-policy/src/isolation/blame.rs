@@ -75,6 +75,7 @@ pub struct Victim {
 pub fn blame(samples: &[Sample]) -> Vec<Victim> {
     let mut by_program: BTreeMap<Who, Vec<&Sample>> = BTreeMap::new();
     samples.iter().for_each(|sample| by_program.entry(sample.who).or_default().push(sample));
+    by_program.values_mut().for_each(|own| own.sort_by_key(|sample| sample.start_ns));
     let mut victims: Vec<Victim> = by_program.into_iter().map(|(who, own)| victim(who, &own)).collect();
     victims.sort_by(|one, other| other.cycles.total_cmp(&one.cycles));
     victims
@@ -112,7 +113,7 @@ fn neighbours(samples: &[&Sample]) -> Vec<Who> {
     named.chain(rest.then_some(OTHERS)).collect()
 }
 
-/// What all do together, and each.
+/// What all do together, and each, by samples in the order of time.
 fn slowings(samples: &[&Sample], neighbours: &[Who]) -> (Option<Slowing>, Vec<Option<Slowing>>) {
     let mut blocks = vec![Moments::new(neighbours.len()); BLOCKS];
     for (place, sample) in samples.iter().enumerate() {
@@ -271,7 +272,7 @@ mod tests {
             let cycles = 1e6 * (1.0 + part());
             let each = (c0 + slow) * (1.0 + noise * (part() - 0.5));
             let beside = rates.iter().map(|(who, _, rate)| (*who, rate * cycles)).collect();
-            Sample { who: 0, cycles, instructions: cycles / each, misses: 100.0, beside }
+            Sample { who: 0, start_ns: 0, cycles, instructions: cycles / each, misses: 100.0, beside }
         };
         (0..count).map(sample).collect()
     }
@@ -357,6 +358,7 @@ mod tests {
         ) {
             let sample = |(place, (cycles, instructions, misses, other)): (usize, &(u64, u64, u64, u32))| Sample {
                 who: (place % 2) as Who,
+                start_ns: place as u64,
                 cycles: *cycles as f64,
                 instructions: *instructions as f64,
                 misses: *misses as f64,

@@ -39,6 +39,8 @@ pub struct Stretch {
 pub struct Sample {
     /// The program.
     pub who: Who,
+    /// When it began.
+    pub start_ns: u64,
     /// Cycles of its CPU.
     pub cycles: f64,
     /// Instructions that it completed.
@@ -52,7 +54,8 @@ pub struct Sample {
 /// The part of a sample's time, on all other CPUs of its domain together, of which must be known who ran.
 const LEAST_KNOWN: f64 = 0.9;
 
-/// Cycles of a stretch that no CPU makes: most of a day's.
+/// Time and cycles that no stretch takes: a quarter of an hour, and most of a day's.
+const MOST_NS: u64 = 1 << 40;
 const MOST_CYCLES: u64 = 1 << 48;
 
 /// Instructions that no CPU completes in a cycle.
@@ -65,10 +68,12 @@ impl Stretch {
 
     /// Whether counters can have said so. They may have gone backwards, or be of another task.
     pub fn is_possible(&self) -> bool {
-        self.who == IDLE
-            || (1..MOST_CYCLES).contains(&self.cycles)
+        let counts = || {
+            (1..MOST_CYCLES).contains(&self.cycles)
                 && (1..=self.cycles * MOST_PER_CYCLE).contains(&self.instructions)
                 && self.misses <= self.cycles
+        };
+        (1..MOST_NS).contains(&self.ns) && (self.who == IDLE || counts())
     }
 }
 
@@ -86,7 +91,7 @@ pub fn samples(stretches: &[Stretch], domain: &[usize]) -> Vec<Sample> {
     for (place, own) in by_cpu.iter().enumerate() {
         // By neighbour: its first stretch that has not ended before the one that is looked at.
         let mut firsts = vec![0; by_cpu.len()];
-        for stretch in own.iter().filter(|stretch| stretch.who != IDLE && stretch.ns > 0) {
+        for stretch in own.iter().filter(|stretch| stretch.who != IDLE) {
             let mut company = Company::default();
             for (other, first) in firsts.iter_mut().enumerate().filter(|(other, _)| *other != place) {
                 let theirs = &by_cpu[other];
@@ -133,6 +138,7 @@ impl Company {
         }
         Some(Sample {
             who: stretch.who,
+            start_ns: stretch.start_ns,
             cycles: stretch.cycles as f64,
             instructions: stretch.instructions as f64,
             misses: stretch.misses as f64,
@@ -180,6 +186,8 @@ mod tests {
         let beside = stretch(1, 2, 0, 100, 7);
         assert_eq!(samples(&[good, beside], &[0, 1]).len(), 2);
         for wrong in [
+            Stretch { ns: 0, ..good },
+            Stretch { ns: u64::MAX, ..good },
             Stretch { cycles: 0, ..good },
             Stretch { cycles: u64::MAX, ..good },
             Stretch { instructions: u64::MAX, ..good },
