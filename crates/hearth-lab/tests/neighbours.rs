@@ -8,7 +8,6 @@ use hearth_policy::isolation::blame::{Victim, blame};
 use hearth_policy::isolation::side_by_side::{Sample, Who};
 use hearth_policy::snapshot;
 use hearth_sim::Options;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const SCALE: f64 = 0.5;
@@ -40,7 +39,7 @@ fn samples(runs: &[snapshot::Run]) -> Vec<Sample> {
         cycles: own.cycles as f64,
         instructions: own.instructions as f64,
         misses: own.misses as f64,
-        beside: BTreeMap::from([(other.group as Who, other.misses as f64)]),
+        beside: vec![(other.group as Who, other.misses as f64)],
     };
     let both = side_by_side.flat_map(|pair| [sample(&pair[0], &pair[1]), sample(&pair[1], &pair[0])]);
     both.filter(|sample| sample.cycles > 0.0 && sample.instructions > 0.0).collect()
@@ -52,7 +51,7 @@ fn beside(victim: &Victim, neighbour: Who, samples: &[Sample]) -> f64 {
         let own = samples.iter().filter(|sample| sample.who == victim.who && is_counted(sample));
         own.map(|sample| sample.cycles).sum::<f64>()
     };
-    let share = cycles(&|sample| sample.beside.contains_key(&neighbour)) / cycles(&|_| true);
+    let share = cycles(&|sample| sample.beside.iter().any(|(who, _)| *who == neighbour)) / cycles(&|_| true);
     let slowing = victim.by.iter().find(|(who, _)| *who == neighbour).unwrap().1.unwrap();
     slowing.percent / 100.0 / share
 }

@@ -32,8 +32,8 @@ const SLOTS: u32 = 1024;
 const RING_BYTES: u32 = 4 << 20;
 /// How often it is emptied.
 const FETCH: Duration = Duration::from_millis(50);
-/// Stretches that are kept: more than a minute of 64 CPUs.
-const MOST_STRETCHES: usize = 2_000_000;
+/// Stretches that are kept, and become samples: some 200 MB, and a minute of 64 CPUs without switches.
+const MOST_STRETCHES: usize = 1_000_000;
 /// Bytes of a stretch.
 const STRETCH_BYTES: usize = 56;
 

@@ -299,8 +299,8 @@ mod tests {
     fn two_that_always_miss_alike_are_blamed_together() {
         let mut all = samples(500, 2.0, &[(1, 40.0)], 0.1);
         for sample in &mut all {
-            let misses = sample.beside[&1];
-            sample.beside.insert(2, misses / 2.0);
+            let (_, misses) = sample.beside[0];
+            sample.beside.push((2, misses / 2.0));
         }
         let victims = blame(&all);
         let victim = of(&victims, 0);
@@ -312,7 +312,7 @@ mod tests {
     fn nothing_is_said_of_few_samples_or_of_neighbours_that_never_change() {
         assert_eq!(of(&blame(&samples(LEAST_SAMPLES - 1, 2.0, &[(1, 40.0)], 0.1)), 0).by_all, None);
         let mut all = samples(200, 2.0, &[], 0.1);
-        all.iter_mut().for_each(|sample| sample.beside = BTreeMap::from([(1, 0.01 * sample.cycles)]));
+        all.iter_mut().for_each(|sample| sample.beside = vec![(1, 0.01 * sample.cycles)]);
         assert_eq!(of(&blame(&all), 0).by, [(1, None)]);
         all.iter_mut().for_each(|sample| sample.beside.clear());
         assert_eq!(of(&blame(&all), 0).by, []);
@@ -343,7 +343,7 @@ mod tests {
                 Sample { cycles: 1e6, instructions: sample.instructions * scale, beside, ..sample.clone() }
             })
             .collect();
-        let x: Vec<f64> = equal.iter().map(|sample| sample.beside[&1] / sample.cycles).collect();
+        let x: Vec<f64> = equal.iter().map(|sample| sample.beside[0].1 / sample.cycles).collect();
         let y: Vec<f64> = equal.iter().map(|sample| sample.cycles / sample.instructions).collect();
         let (slope, intercept): (f64, f64) = linreg::linear_regression(&x, &y).unwrap();
         let mean = x.iter().sum::<f64>() / x.len() as f64;
@@ -362,11 +362,12 @@ mod tests {
                 cycles: *cycles as f64,
                 instructions: *instructions as f64,
                 misses: *misses as f64,
-                beside: BTreeMap::from([(*other, *misses as f64)]),
+                beside: vec![(*other, *misses as f64)],
             };
             let all: Vec<Sample> = counts.iter().enumerate().map(sample).collect();
             let victims = blame(&all);
-            for slowing in victims.iter().flat_map(|victim| victim.by.iter().filter_map(|by| by.1).chain(victim.by_all)) {
+            let each = |victim: &Victim| victim.by.iter().filter_map(|by| by.1).chain(victim.by_all).collect::<Vec<_>>();
+            for slowing in victims.iter().flat_map(each) {
                 prop_assert!(slowing.percent.is_finite() && slowing.error.is_finite());
             }
         }
