@@ -72,7 +72,7 @@ fn find_in(roots: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
         let path = Path::new(name);
         if path.starts_with(root) { path.to_owned() } else { root.join(parts.iter().collect::<PathBuf>()) }
     };
-    let whole = || wrong("that is the whole machine; leave --only out".into());
+    let whole = || wrong("that is the whole machine; leave it out".into());
     if parts.is_empty() || roots.iter().any(|root| root == Path::new(name)) {
         return Err(whole());
     }

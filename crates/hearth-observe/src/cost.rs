@@ -12,8 +12,19 @@ pub(super) fn time_programs() -> Option<OwnedFd> {
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// How long a program ran so far, and how often.
-pub(super) fn run_time(program: BorrowedFd<'_>) -> Result<(u64, u64), ObserveError> {
+/// How long programs ran so far, and how often, in sum.
+pub(super) fn run_time<'a>(
+    programs: impl IntoIterator<Item = BorrowedFd<'a>>,
+) -> Result<(u64, u64), ObserveError> {
+    let mut sum = (0, 0);
+    for program in programs {
+        let (ns, count) = run_time_of(program)?;
+        sum = (sum.0 + ns, sum.1 + count);
+    }
+    Ok(sum)
+}
+
+fn run_time_of(program: BorrowedFd<'_>) -> Result<(u64, u64), ObserveError> {
     let mut info = MaybeUninit::<libbpf_sys::bpf_prog_info>::zeroed();
     let mut length = size_of::<libbpf_sys::bpf_prog_info>() as u32;
     // SAFETY: `info` has room for `length` bytes, and all zeros asks for no lists.

@@ -2,11 +2,11 @@
 //! `bpf/observe/neighbours.bpf.c` tells stretches of each CPU's time; [`blame`] makes slowings of them.
 
 use super::cost;
-use super::counters::{Counters, Kind, SAMPLE_NS, sampler};
+use super::counters::{Counters, Kind, SAMPLE_NS};
 use super::error::ObserveError;
 use super::layout::Words;
 use super::neighbours_skeleton::{NeighboursSkel, NeighboursSkelBuilder, OpenNeighboursSkel};
-use super::session::{check_privilege, cpus_of, domains, give, list_tasks, names};
+use super::session::{Name, check_privilege, cpus_of, domains, give, list_tasks, names, sample};
 use super::visit::visit;
 use hearth_machine::host;
 use hearth_policy::isolation::blame::{OTHERS, Victim, blame};
@@ -16,7 +16,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, RingBufferBuilder};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, IntoRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -158,12 +158,13 @@ impl Session<'_> {
         ring.consume().map_err(bpf)?;
         drop(ring);
         let Told { stretches, left_out } = told.into_inner();
+        let programs = names(&self.skeleton.maps.slots, SLOTS)?;
         let found = Neighbours {
             elapsed,
             cpus: self.cpus.len(),
             lost: left_out + self.lost()?,
-            names: self.names()?,
-            cgroups: self.cgroups()?,
+            names: texts(&programs),
+            cgroups: programs.iter().filter_map(|(who, name)| Some((*who, name.number?))).collect(),
             run_time,
             interrupted,
             ..Neighbours::default()
@@ -184,23 +185,14 @@ impl Session<'_> {
             links.push(programs.on_attach.attach().map_err(bpf)?);
         }
         links.push(programs.on_switch.attach().map_err(bpf)?);
-        for &cpu in &self.cpus {
-            let clock =
-                sampler(cpu).map_err(|reason| ObserveError::System { what: "a sampling clock", reason })?;
-            // The link closes the clock.
-            links.push(programs.on_sample.attach_perf_event(clock.into_raw_fd()).map_err(bpf)?);
-        }
+        links.extend(sample(&programs.on_sample, &self.cpus)?);
         Ok(links)
     }
 
     fn run_time(&self) -> Result<(u64, u64), ObserveError> {
         let programs = &self.skeleton.progs;
-        let mut sum = (0, 0);
-        for program in [&programs.on_switch, &programs.on_sample, &programs.on_fork, &programs.on_exec] {
-            let (ns, count) = cost::run_time(program.as_fd())?;
-            sum = (sum.0 + ns, sum.1 + count);
-        }
-        Ok(sum)
+        let all = [&programs.on_switch, &programs.on_sample, &programs.on_fork, &programs.on_exec];
+        cost::run_time(all.map(AsFd::as_fd))
     }
 
     /// Stretches that found no room on the kernel's side.
@@ -209,22 +201,13 @@ impl Session<'_> {
         let lost = self.skeleton.maps.lost.lookup_percpu(&first, MapFlags::ANY).map_err(bpf)?;
         Ok(lost.into_iter().flatten().map(|bytes| Words(&bytes).next()).sum())
     }
+}
 
-    fn names(&self) -> Result<BTreeMap<Who, String>, ObserveError> {
-        let found = names(&self.skeleton.maps.slots, SLOTS)?;
-        let mut names: BTreeMap<Who, String> =
-            found.into_iter().map(|(who, name)| (who, name.text)).collect();
-        names.insert(KERNEL, "(kernel)".to_owned());
-        names.insert(UNKNOWN, "(outside)".to_owned());
-        names.insert(OBSERVER, "(hearth)".to_owned());
-        names.insert(OTHERS, "(others)".to_owned());
-        Ok(names)
-    }
-
-    fn cgroups(&self) -> Result<BTreeMap<Who, u32>, ObserveError> {
-        let found = names(&self.skeleton.maps.slots, SLOTS)?;
-        Ok(found.into_iter().filter_map(|(who, name)| Some((who, name.number?))).collect())
-    }
+/// What programs are called, and those that are not: the kernel, and who observes.
+fn texts(programs: &BTreeMap<Who, Name>) -> BTreeMap<Who, String> {
+    let fixed = [(KERNEL, "(kernel)"), (UNKNOWN, "(outside)"), (OBSERVER, "(hearth)"), (OTHERS, "(others)")];
+    let programs = programs.iter().map(|(who, name)| (*who, name.text.clone()));
+    programs.chain(fixed.map(|(who, text)| (who, text.to_owned()))).collect()
 }
 
 /// Stretches as they come.

@@ -9,7 +9,7 @@ use super::target::{Found, Target, open_process, start};
 use super::visit::visit;
 use hearth_machine::host::{self, HostCache, HostTopology};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, ProgramMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -227,26 +227,16 @@ impl Session<'_> {
         add(programs.on_wakeup_new.attach())?;
         add(programs.on_switch.attach())?;
         if self.counters.present().all() {
-            for &cpu in &self.cpus {
-                let clock = sampler(cpu)
-                    .map_err(|reason| ObserveError::System { what: "a sampling clock", reason })?;
-                // The link closes the clock.
-                add(programs.on_sample.attach_perf_event(clock.into_raw_fd()))?;
-            }
+            links.extend(sample(&programs.on_sample, &self.cpus)?);
         }
         Ok(links)
     }
 
     fn run_time(&self) -> Result<(u64, u64), ObserveError> {
         let programs = &self.skeleton.progs;
-        let mut sum = (0, 0);
         let all = [&programs.on_switch, &programs.on_wakeup, &programs.on_wakeup_new, &programs.on_fork];
         let sampling = self.counters.present().all().then_some(&programs.on_sample);
-        for program in all.into_iter().chain([&programs.on_exec]).chain(sampling) {
-            let (ns, count) = cost::run_time(program.as_fd())?;
-            sum = (sum.0 + ns, sum.1 + count);
-        }
-        Ok(sum)
+        cost::run_time(all.into_iter().chain([&programs.on_exec]).chain(sampling).map(AsFd::as_fd))
     }
 
     fn read(self) -> Result<Observed, ObserveError> {
@@ -315,6 +305,17 @@ impl std::fmt::Display for Name {
             None => out.write_str(&self.text),
         }
     }
+}
+
+/// Has a program run at the ticks of a clock on each CPU.
+pub(super) fn sample(program: &ProgramMut<'_>, cpus: &[usize]) -> Result<Vec<Link>, ObserveError> {
+    let on_cpu = |&cpu: &usize| {
+        let clock =
+            sampler(cpu).map_err(|reason| ObserveError::System { what: "a sampling clock", reason })?;
+        // The link closes the clock.
+        program.attach_perf_event(clock.into_raw_fd()).map_err(|error| ObserveError::from_bpf(&error))
+    };
+    cpus.iter().map(on_cpu).collect()
 }
 
 /// Has a program of `iter/task` see all tasks.

@@ -1,6 +1,7 @@
 //! The report as one HTML page that needs no other file: victims by aggressors.
 
-use super::report::{Neighbour, Program, Report};
+use super::report::{By, Program, Report};
+use crate::observe::page::table;
 use hearth_page::Page;
 use hearth_page::format::significant;
 use maud::{Markup, html};
@@ -53,7 +54,7 @@ fn blame(victims: &[&Program]) -> Markup {
                         @for victim in victims {
                             tr {
                                 th { (victim.name) }
-                                (cell(victim.slowed.map(|by| (by.percent, by.error, by.sure))))
+                                (cell(victim.slowed))
                                 @for name in &aggressors { (cell(by(victim, name))) }
                             }
                         }
@@ -64,49 +65,34 @@ fn blame(victims: &[&Program]) -> Markup {
     }
 }
 
-fn by(victim: &Program, name: &str) -> Option<(f64, f64, bool)> {
-    let is_it = |by: &&Neighbour| by.name == name;
-    victim.by.iter().find(is_it)?.slowed.map(|by| (by.percent, by.error, by.sure))
+fn by(victim: &Program, name: &str) -> Option<By> {
+    victim.by.iter().find(|by| by.name == name)?.slowed
 }
 
-fn cell(slowing: Option<(f64, f64, bool)>) -> Markup {
-    let Some((percent, error, is_sure)) = slowing else { return html! { td { "\u{2013}" } } };
-    let shade = (100.0 * percent / DARKEST_PERCENT).clamp(0.0, 100.0);
-    let shade = format!("background: color-mix(in oklab, var(--bad) {:.0}%, transparent)", 0.6 * shade);
-    let value = format!("{percent:.1}");
-    html! {
-        @if is_sure { td style=(shade) { (value) small { "±" (format!("{error:.1}")) } } }
-        @else { td.quiet { (value) small { "±" (format!("{error:.1}")) } } }
-    }
+fn cell(slowing: Option<By>) -> Markup {
+    let Some(by) = slowing else { return html! { td { "\u{2013}" } } };
+    let shade = (60.0 * by.percent / DARKEST_PERCENT).clamp(0.0, 60.0);
+    let shade = format!("background: color-mix(in oklab, var(--bad) {shade:.0}%, transparent)");
+    let value = html! { (by.rounded()) small { "±" (format!("{:.1}", by.error)) } };
+    html! { @if by.sure { td style=(shade) { (value) } } @else { td.quiet { (value) } } }
 }
 
 fn counts(victims: &[&Program]) -> Markup {
-    html! {
-        section {
-            h2 { "What was counted" }
-            p.hint { "Samples are stretches of a program\u{2019}s time of which it is known who ran beside it." }
-            div.scroll {
-                table {
-                    thead { tr {
-                        @for name in ["", "cycles %", "samples", "instructions per cycle", "misses per 1000 instructions"] {
-                            th { (name) }
-                        }
-                    } }
-                    tbody {
-                        @for victim in victims {
-                            tr {
-                                th { (victim.name) }
-                                td { (format!("{:.1}", victim.cycles_percent)) }
-                                td { (victim.samples) }
-                                td { (format!("{:.2}", victim.instructions_per_cycle)) }
-                                td { (significant(victim.misses_per_1000_instructions)) }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let row = |victim: &&Program| {
+        vec![
+            victim.name.clone(),
+            format!("{:.1}", victim.cycles_percent),
+            victim.samples.to_string(),
+            format!("{:.2}", victim.instructions_per_cycle),
+            significant(victim.misses_per_1000_instructions),
+        ]
+    };
+    table(
+        "What was counted",
+        "Samples are stretches of a program\u{2019}s time of which it is known who ran beside it.",
+        &["", "cycles %", "samples", "instructions per cycle", "misses per 1000 instructions"],
+        victims.iter().map(row).collect(),
+    )
 }
 
 #[cfg(test)]

@@ -146,11 +146,17 @@ impl Program {
     }
 }
 
+impl By {
+    /// The percent as text; never "-0.0".
+    pub fn rounded(self) -> String {
+        let percent = if self.percent.abs() < 0.05 { 0.0 } else { self.percent };
+        format!("{percent:.1}")
+    }
+}
+
 impl fmt::Display for By {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Not "-0.0".
-        let percent = if self.percent.abs() < 0.05 { 0.0 } else { self.percent };
-        write!(out, "{percent:.1} % ±{:.1}", self.error)
+        write!(out, "{} % ±{:.1}", self.rounded(), self.error)
     }
 }
 

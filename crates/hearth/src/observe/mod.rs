@@ -2,7 +2,7 @@
 
 mod charts;
 mod format;
-mod page;
+pub mod page;
 mod text;
 
 use crate::failure::{Failure, Outcome};

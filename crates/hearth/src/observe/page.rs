@@ -70,7 +70,7 @@ fn tiles(report: &Report, first: &ProgramReport) -> Markup {
 }
 
 /// A table that scrolls where it is wider than the screen.
-fn table(title: &str, hint: &str, header: &[&str], rows: Vec<Vec<String>>) -> Markup {
+pub fn table(title: &str, hint: &str, header: &[&str], rows: Vec<Vec<String>>) -> Markup {
     html! {
         section {
             h2 { (title) }
