@@ -1,6 +1,6 @@
 //! What a CPU's memory system counted.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::ops::{AddAssign, Sub};
 
@@ -23,7 +23,7 @@ pub enum Cause {
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// Event counts of one CPU (or a difference of two readings).
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
         pub struct Counters {
             $($(#[$doc])* pub $name: u64,)*
             /// References that went to memory, by [`Cause`], in its order.

@@ -2,14 +2,13 @@
 
 use crate::experiment::{Claim, Experiment, Kind, Row};
 use crate::isolation::{self, ScheduleError};
-use crate::job::{Job, JobError, Progress, Run, run_all};
+use crate::job::{Job, JobError, Run, Runner};
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::PolicyError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use thiserror::Error;
 
 /// What became of a claim.
@@ -44,13 +43,13 @@ pub struct RowResult {
     pub name: String,
     /// The paper's figure.
     pub paper: Option<f64>,
-    /// The median over the seeds.
+    /// The mean over the seeds.
     pub measured: Option<f64>,
     /// Least and greatest over the seeds.
     pub spread: Option<[f64; 2]>,
     /// The band: least and greatest value that holds.
     pub band: [Option<f64>; 2],
-    /// Whether the median is within the band; nothing if not measured.
+    /// Whether the mean is within the band; nothing if not measured.
     pub holds: Option<bool>,
 }
 
@@ -112,9 +111,7 @@ pub fn judge(
     experiment: &Experiment,
     scale: f64,
     seeds: &[u64],
-    threads: usize,
-    progress: &dyn Progress,
-    stop: Option<&'static AtomicBool>,
+    runner: &Runner<'_>,
 ) -> Result<Judgement, JudgeError> {
     let machine = Arc::new(Machine::load(&experiment.machine)?);
     let rows = experiment.claims.iter().flat_map(|claim| &claim.rows);
@@ -130,7 +127,7 @@ pub fn judge(
     }
     let mut judgement = Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new() };
     let mut results = Runs::new();
-    for (key, outcome) in keys.into_iter().zip(run_all(&jobs, threads, progress, stop)) {
+    for (key, outcome) in keys.into_iter().zip(runner.run_all(&jobs)) {
         match outcome {
             Some(Ok(run)) => {
                 results.insert(key, run.clone());
@@ -160,7 +157,7 @@ impl Row {
         let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
         values.sort_by(f64::total_cmp);
         let complete = values.len() == seeds.len() && !values.is_empty();
-        let measured = complete.then(|| median(&values));
+        let measured = complete.then(|| values.iter().sum::<f64>() / values.len() as f64);
         let within = |value: f64| {
             self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
         };
@@ -173,11 +170,6 @@ impl Row {
             holds: measured.map(within),
         }
     }
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
 }
 
 impl Claim {

@@ -58,6 +58,16 @@ pub enum Kind {
     Outcome,
 }
 
+impl Kind {
+    /// As printed.
+    pub fn text(self) -> &'static str {
+        match self {
+            Kind::Input => "input",
+            Kind::Outcome => "outcome",
+        }
+    }
+}
+
 /// One claim; it holds if each of its rows does.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,7 @@
 //! One run of a workload under a policy on a machine, and many of them at a time.
 
 use crate::isolation::{Beside, SampledIn, ScheduleError, estimate_of, once, sampled};
+use crate::kept::{Kept, KeptError};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::trace_study::{Study, StudyError};
@@ -11,7 +12,7 @@ use hearth_sim::{Options, RunResult, SimError, Simulation};
 use hearth_trace::{Trace, TraceError};
 use hearth_workloads::cool::Sharing;
 use hearth_workloads::{Built, WorkloadError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,7 +111,7 @@ pub struct Job {
 }
 
 /// A run that is done.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Run {
     /// The workload's name.
     pub workload: String,
@@ -161,6 +162,9 @@ pub enum JobError {
         /// Why.
         error: Box<StudyError>,
     },
+    /// It cannot be kept, or taken from where it was.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
     /// A program computed a wrong result: a defect of Hearth.
     #[error("{name} computed a wrong result: {reason}")]
     Check {
@@ -250,36 +254,53 @@ pub trait Progress: Sync {
     fn advanced(&self, done: usize, all: usize, run: Result<&Run, &JobError>);
 }
 
-/// Does runs on `threads` threads. The results are in the order of the jobs, whatever the order in
-/// which they end; when `stop` becomes true, runs under way end with an interruption and the rest is
-/// not begun.
-pub fn run_all(
-    jobs: &[Job],
-    threads: usize,
-    progress: &dyn Progress,
-    stop: Option<&'static AtomicBool>,
-) -> Vec<Option<Result<Run, JobError>>> {
-    let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..jobs.len()).collect());
-    let (sender, receiver) = mpsc::channel();
-    let mut results: Vec<_> = jobs.iter().map(|_| None).collect();
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, jobs.len().max(1)) {
-            let (sender, waiting) = (sender.clone(), &waiting);
-            scope.spawn(move || {
-                while !stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                    let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                    let Some(index) = next else { return };
-                    if sender.send((index, run_one(&jobs[index], stop))).is_err() {
-                        return;
+/// How many runs are done.
+pub struct Runner<'a> {
+    /// So many at a time.
+    pub threads: usize,
+    /// Where those that are done are, and will be.
+    pub kept: Option<&'a Kept>,
+    /// Is told how far they are.
+    pub progress: &'a dyn Progress,
+    /// When this becomes true, runs under way end with an interruption and the rest is not begun.
+    pub stop: Option<&'static AtomicBool>,
+}
+
+impl Runner<'_> {
+    /// Does runs. The results are in the order of the jobs, whatever the order in which they end.
+    pub fn run_all(&self, jobs: &[Job]) -> Vec<Option<Result<Run, JobError>>> {
+        let waiting: Mutex<VecDeque<usize>> = Mutex::new((0..jobs.len()).collect());
+        let (sender, receiver) = mpsc::channel();
+        let mut results: Vec<_> = jobs.iter().map(|_| None).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.clamp(1, jobs.len().max(1)) {
+                let (sender, waiting) = (sender.clone(), &waiting);
+                scope.spawn(move || {
+                    while !self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(index) = next else { return };
+                        if sender.send((index, self.run(&jobs[index]))).is_err() {
+                            return;
+                        }
                     }
-                }
-            });
+                });
+            }
+            drop(sender);
+            for (done, (index, result)) in receiver.into_iter().enumerate() {
+                self.progress.advanced(done + 1, jobs.len(), result.as_ref());
+                results[index] = Some(result);
+            }
+        });
+        results
+    }
+
+    fn run(&self, job: &Job) -> Result<Run, JobError> {
+        let Some(kept) = self.kept else { return run_one(job, self.stop) };
+        if let Some(run) = kept.find(job)? {
+            return Ok(run);
         }
-        drop(sender);
-        for (done, (index, result)) in receiver.into_iter().enumerate() {
-            progress.advanced(done + 1, jobs.len(), result.as_ref());
-            results[index] = Some(result);
-        }
-    });
-    results
+        let run = run_one(job, self.stop)?;
+        kept.keep(job, &run)?;
+        Ok(run)
+    }
 }

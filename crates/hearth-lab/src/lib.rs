@@ -1,6 +1,6 @@
 //! Experiments, claims, results, report.
 //!
-//! A [`Job`] is one run of a workload under a policy; [`run_all`] does many at a time;
+//! A [`Job`] is one run of a workload under a policy; a [`Runner`] does many at a time;
 //! an [`Experiment`] is a paper's worth of claims, which [`judge`] checks.
 
 mod claims;
@@ -8,6 +8,7 @@ mod data;
 mod experiment;
 mod isolation;
 mod job;
+mod kept;
 mod measures;
 mod numa;
 mod parallel;
@@ -21,7 +22,8 @@ pub mod trace_study;
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use isolation::{Beside, Group, SampledIn, ScheduleError, Schedules, Speed};
-pub use job::{Job, JobError, Progress, Run, Workload, run_all, run_one};
+pub use job::{Job, JobError, Progress, Run, Runner, Workload, run_one};
+pub use kept::{Kept, KeptError};
 pub use parallel::Setting;
 pub use policies::{Names, PLANNERS, Policies};
 pub use table::{Quantity, Table, TableRow};

@@ -2,13 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth_lab::{Claim, Experiment, JobError, Progress, Row, Run, Verdict, judge};
+mod common;
 
-struct Silent;
-
-impl Progress for Silent {
-    fn advanced(&self, _: usize, _: usize, _: Result<&Run, &JobError>) {}
-}
+use common::judged;
+use hearth_lab::{Claim, Experiment, Row, Verdict};
 
 /// One time step of ocean, and a quarter of the other programs. Process control needs them whole: a shorter
 /// panel has so little to do at once that 8 CPUs alone are a gain.
@@ -21,7 +18,7 @@ fn no_claim_about_data_affinity_holds_of_its_mutant() {
     let experiment = Experiment::load("D").unwrap();
     let mutated = experiment.mutated();
     assert_eq!(mutated.claims.len(), experiment.claims.len(), "each claim has a mutant");
-    let judgement = judge(&mutated, 0.002, &[1], 2, &Silent, None).unwrap();
+    let judgement = judged(&mutated, 0.002, None);
     assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
     let alive = judgement.claims.iter().filter(|claim| claim.verdict != Verdict::DoesNotHold);
     let alive: Vec<_> = alive.map(|claim| (&claim.id, &claim.measured)).collect();
@@ -35,7 +32,7 @@ fn no_claim_about_isolation_holds_of_its_mutant() {
     assert_eq!(mutated.claims.len(), experiment.claims.len(), "each claim has a mutant");
     let has_band = |row: &Row| row.low.is_some() || row.high.is_some();
     mutated.claims.iter_mut().for_each(|claim| claim.rows.retain(has_band));
-    let judgement = judge(&mutated, 0.1, &[1], 2, &Silent, None).unwrap();
+    let judgement = judged(&mutated, 0.1, None);
     assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
     let alive = judgement.claims.iter().filter(|claim| claim.verdict != Verdict::DoesNotHold);
     let alive: Vec<_> = alive.map(|claim| (&claim.id, &claim.measured)).collect();
@@ -52,7 +49,7 @@ fn no_claim_about_parallel_jobs_holds_of_its_mutant() {
     for scale_of_claims in [0.25, 1.0] {
         let claims = mutated.claims.iter().filter(|claim| scale(claim) == scale_of_claims).cloned().collect();
         let mutated = Experiment { claims, ..mutated.clone() };
-        let judgement = judge(&mutated, scale_of_claims, &[1], 2, &Silent, None).unwrap();
+        let judgement = judged(&mutated, scale_of_claims, None);
         assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
         let alive = judgement.claims.iter().filter(|claim| claim.verdict != Verdict::DoesNotHold);
         let alive: Vec<_> = alive.map(|claim| (&claim.id, &claim.measured)).collect();

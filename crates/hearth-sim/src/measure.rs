@@ -13,13 +13,13 @@ use crate::program::{End, TaskId};
 use hearth_hardware::{Counters, MissLog};
 use hearth_native::CpuStats;
 use hearth_policy::snapshot::Run;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Intervals shorter than this are left out of distributions, as the paper does.
 pub const SHORTEST_NS: u64 = 1_000_000;
 
 /// Counts of durations by length.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Histogram {
     /// Width of a bin.
     pub width_ns: u64,
@@ -55,7 +55,7 @@ impl Histogram {
 }
 
 /// Sums over stretches of CPU time of one kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Stretches {
     /// How many.
     pub count: u64,
@@ -90,7 +90,7 @@ impl Stretches {
 }
 
 /// Moves to a CPU whose running task, still runnable, had to make way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Displacements {
     /// How many.
     pub count: u64,
@@ -116,7 +116,7 @@ impl Displacements {
 }
 
 /// What was counted for one application, or for all.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Tally {
     /// CPU time used.
     pub cpu_ns: u64,
@@ -211,7 +211,7 @@ impl Tally {
 }
 
 /// One application of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct ApplicationResult {
     /// Name, unique within the run.
     pub name: String,
@@ -229,7 +229,7 @@ pub struct ApplicationResult {
 }
 
 /// The parallel section of a program: what its wall clock and a monitor of the whole machine tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Parallel {
     /// Time from its begin to its end.
     pub ns: u64,
@@ -238,7 +238,7 @@ pub struct Parallel {
 }
 
 /// CPU time of each application up to an instant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Sample {
     /// The instant.
     pub at_ns: u64,
@@ -249,7 +249,7 @@ pub struct Sample {
 }
 
 /// Where an application's memory is at an instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PagesAt {
     /// Pages on the node where the application last ran.
     pub local: u32,
@@ -258,7 +258,7 @@ pub struct PagesAt {
 }
 
 /// A task on a CPU: an effective time slice with the idle time around it left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Stretch {
     /// The CPU.
     pub cpu: usize,
@@ -271,7 +271,7 @@ pub struct Stretch {
 }
 
 /// Who a task is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TaskInfo {
     /// The task's name.
     pub name: String,
@@ -280,7 +280,7 @@ pub struct TaskInfo {
 }
 
 /// Everything that a run measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct RunResult {
     /// Time from the start until the last task ended.
     pub elapsed_ns: u64,

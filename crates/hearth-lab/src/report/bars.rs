@@ -49,7 +49,7 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
             (legend(CAUSES.iter().enumerate().map(|(cause, name)| (cause_color(cause), *name))))
             (bars.render(comparison, |policy, axis| html! {
                 @for (cause, figure) in policy.summary.causes.iter().enumerate() {
-                    @let millions = figure.median / 1e6;
+                    @let millions = figure.mean / 1e6;
                     @if axis.percent(millions) > 0.05 {
                         div.bar.part title={ (CAUSES[cause]) ": " (format::significant(millions)) " M" }
                             style={ "width:" (number(axis.percent(millions))) "%;background:" (cause_color(cause)) } {}
@@ -63,12 +63,12 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
 pub(super) fn compared_with(comparison: &Comparison) -> String {
     let base = comparison.base().map_or("", |base| base.name.as_str());
     let spread =
-        if comparison.seeds.len() > 1 { " Medians; the thin line is the spread over the seeds." } else { "" };
+        if comparison.seeds.len() > 1 { " Means; the thin line is the spread over the seeds." } else { "" };
     format!("Changes are against {base}.{spread}")
 }
 
 fn scaled(figure: &Figure, factor: f64) -> Figure {
-    Figure { median: figure.median * factor, low: figure.low * factor, high: figure.high * factor }
+    Figure { mean: figure.mean * factor, low: figure.low * factor, high: figure.high * factor }
 }
 
 /// A figure of each policy.
@@ -88,7 +88,7 @@ impl Bars {
     /// Bars in one piece, the first in another colour.
     pub(super) fn plain(&self, comparison: &Comparison) -> Markup {
         self.rows(comparison, |index, axis| {
-            let width = number(axis.percent(self.figures[index].median));
+            let width = number(axis.percent(self.figures[index].mean));
             html! { div.bar.other[index > 0] style={ "width:" (width) "%" } {} }
         })
     }
@@ -141,7 +141,7 @@ impl Bars {
                 }
             }
             div.value style=(row) {
-                b { ((self.show)(figure.median)) }
+                b { ((self.show)(figure.mean)) }
                 @if index > 0 { small { (change(figure.change_percent(base))) } }
             }
         }

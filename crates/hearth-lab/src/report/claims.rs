@@ -1,6 +1,6 @@
 //! Claims on a page: the paper's figure, ours, and the band, drawn on one axis.
 
-use super::findings::{Findings, kind, text};
+use super::findings::{Findings, text};
 use crate::{ClaimResult, RowResult, Verdict};
 use hearth_page::plot::number;
 use maud::{Markup, html};
@@ -31,7 +31,7 @@ fn claim_markup(claim: &ClaimResult) -> Markup {
         details open[claim.verdict == Verdict::DoesNotHold] {
             summary {
                 b { (claim.id) }
-                span { (claim.text) small { (kind(claim)) } }
+                span { (claim.text) small { (claim.kind.text()) } }
                 (verdict(claim.verdict))
             }
             (rows(claim))

@@ -39,7 +39,7 @@ fn local_and_remote(comparison: &Comparison) -> Markup {
         Figure::of(policy.runs.iter().map(|run| count(&run.result.total) as f64 / 1e6))
     };
     let all = |policy: &PolicyRuns| millions(policy, |total| total.counters.misses());
-    let remote = |policy: &PolicyRuns| millions(policy, |total| total.counters.remote_misses()).median;
+    let remote = |policy: &PolicyRuns| millions(policy, |total| total.counters.remote_misses()).mean;
     let bars =
         Bars { unit: "misses, millions", figures: of_each(comparison, all), show: format::significant };
     html! {
@@ -52,7 +52,7 @@ fn local_and_remote(comparison: &Comparison) -> Markup {
             (legend([(color(2), "local"), (color(1), "remote")]))
             (bars.render(comparison, |policy, axis| {
                 let remote = remote(policy);
-                let local = all(policy).median - remote;
+                let local = all(policy).mean - remote;
                 parts(axis, [("local", local, color(2)), ("remote", remote, color(1))], "M")
             }))
         }
@@ -99,11 +99,11 @@ fn cpu_time(comparison: &Comparison, program: &str) -> Markup {
         Figure::of(policy.runs.iter().map(mean))
     };
     let all = |policy: &PolicyRuns| seconds(policy, |tally| tally.cpu_ns as f64);
-    let system = |policy: &PolicyRuns| seconds(policy, |tally| tally.counters.system_ps as f64 / 1e3).median;
+    let system = |policy: &PolicyRuns| seconds(policy, |tally| tally.counters.system_ps as f64 / 1e3).mean;
     let bars = Bars { unit: "CPU time, s", figures: of_each(comparison, all), show: format::significant };
     bars.render(comparison, |policy, axis| {
         let system = system(policy);
-        let user = all(policy).median - system;
+        let user = all(policy).mean - system;
         parts(axis, [("program", user, color(0)), ("kernel", system, color(4))], "s")
     })
 }

@@ -34,7 +34,7 @@ pub struct PolicyRuns {
     pub name: String,
     /// The policy in a sentence.
     pub description: String,
-    /// Medians over the seeds.
+    /// Means over the seeds.
     pub summary: Summary,
     /// The finished runs by seed; at least one.
     pub runs: Vec<Run>,
@@ -43,8 +43,8 @@ pub struct PolicyRuns {
 /// A measure over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figure {
-    /// The median; of an even number of seeds the mean of the middle two.
-    pub median: f64,
+    /// The mean.
+    pub mean: f64,
     /// The least.
     pub low: f64,
     /// The greatest.
@@ -52,22 +52,17 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The median and spread of some values; all 0 if there are none.
+    /// The mean and spread of some values; all 0 if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (Some(&low), Some(&high)) = (values.first(), values.last()) else { return Self::default() };
-        let middle = values.len() / 2;
-        let median = match values.len() % 2 {
-            1 => values[middle],
-            _ => (values[middle - 1] + values[middle]) / 2.0,
-        };
-        Self { median, low, high }
+        Self { mean: values.iter().sum::<f64>() / values.len() as f64, low, high }
     }
 
-    /// How much greater the median is than another, in percent; 0 if the other is 0.
+    /// How much greater the mean is than another, in percent; 0 if the other is 0.
     pub fn change_percent(&self, base: &Figure) -> f64 {
-        if base.median == 0.0 { 0.0 } else { (self.median / base.median - 1.0) * 100.0 }
+        if base.mean == 0.0 { 0.0 } else { (self.mean / base.mean - 1.0) * 100.0 }
     }
 }
 
@@ -161,7 +156,7 @@ impl Comparison {
 
     /// Of the other policies the one with the least execution time.
     pub fn best(&self) -> Option<&PolicyRuns> {
-        let time = |policy: &PolicyRuns| policy.summary.execution_s.median;
+        let time = |policy: &PolicyRuns| policy.summary.execution_s.mean;
         self.policies.iter().skip(1).min_by(|a, b| time(a).total_cmp(&time(b)))
     }
 
@@ -182,7 +177,7 @@ impl Comparison {
         let workload = &self.workload;
         let Some(base) = self.base() else { return format!("No run of {workload} was finished.") };
         let Some(best) = self.best() else {
-            let misses = format::millions(base.summary.misses.median);
+            let misses = format::millions(base.summary.misses.mean);
             return format!("{} runs {workload} in {} with {misses} M misses.", base.name, seconds(base));
         };
         let change = best.summary.execution_s.change_percent(&base.summary.execution_s);
@@ -203,7 +198,7 @@ impl Comparison {
 }
 
 fn seconds(policy: &PolicyRuns) -> String {
-    format!("{} s", format::significant(policy.summary.execution_s.median))
+    format!("{} s", format::significant(policy.summary.execution_s.mean))
 }
 
 fn more_or_fewer(change: f64) -> String {
@@ -219,10 +214,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_an_even_number_of_values_lies_between_the_middle_two() {
-        let figure = Figure::of([4.0, 1.0, 2.0, 3.0]);
-        assert_eq!(figure, Figure { median: 2.5, low: 1.0, high: 4.0 });
-        assert_eq!(Figure::of([7.0]).median, 7.0);
+    fn a_figure_is_the_mean_between_the_least_and_the_greatest() {
+        let figure = Figure::of([4.0, 1.0, 7.0]);
+        assert_eq!(figure, Figure { mean: 4.0, low: 1.0, high: 7.0 });
+        assert_eq!(Figure::of([7.0]).mean, 7.0);
         assert_eq!(Figure::of([]), Figure::default());
     }
 

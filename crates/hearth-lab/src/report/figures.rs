@@ -16,8 +16,8 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
     let from_to = |figure: fn(&Summary) -> Figure, unit: &str| {
         format!(
             "{} against {} {unit}",
-            format::significant(figure(is).median),
-            format::significant(figure(was).median)
+            format::significant(figure(is).mean),
+            format::significant(figure(was).mean)
         )
     };
     html! {
@@ -26,13 +26,13 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
             (tile("Execution time", &change(is.execution_s.change_percent(&was.execution_s)),
                 from_to(|summary| summary.execution_s, "s")))
             (tile("Cache misses", &change(is.misses.change_percent(&was.misses)),
-                format!("{} against {} M", format::millions(is.misses.median), format::millions(was.misses.median))))
-            (tile("Effective slice", &html! { (format::significant(is.slice_ms.median)) " ms" },
-                format!("against {} ms", format::significant(was.slice_ms.median))))
-            (tile("Moves between CPUs", &html! { (format::count(is.cpu_moves.median)) },
-                format!("against {}", format::count(was.cpu_moves.median))))
-            (tile("Idle", &html! { (format!("{:.1} %", is.idle_percent.median)) },
-                format!("against {:.1} %", was.idle_percent.median)))
+                format!("{} against {} M", format::millions(is.misses.mean), format::millions(was.misses.mean))))
+            (tile("Effective slice", &html! { (format::significant(is.slice_ms.mean)) " ms" },
+                format!("against {} ms", format::significant(was.slice_ms.mean))))
+            (tile("Moves between CPUs", &html! { (format::count(is.cpu_moves.mean)) },
+                format!("against {}", format::count(was.cpu_moves.mean))))
+            (tile("Idle", &html! { (format!("{:.1} %", is.idle_percent.mean)) },
+                format!("against {:.1} %", was.idle_percent.mean)))
         }
     }
 }
@@ -96,7 +96,7 @@ fn against(figure: &Figure, base: Option<&Figure>) -> Markup {
 
 fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
     html! {
-        (show(figure.median))
+        (show(figure.mean))
         @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Comparison, PolicyRuns};
 use crate::policies::Names;
-use crate::{ClaimResult, Experiment, Judgement, Policies, Run, Verdict};
+use crate::{ClaimResult, Experiment, Judgement, Kind, Policies, Run, Verdict};
 use hearth_machine::Machine;
 
 /// A judged experiment.
@@ -20,23 +20,25 @@ pub struct Findings<'a> {
 }
 
 impl Findings<'_> {
-    /// How many claims have this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
-        self.judgement.claims.iter().filter(|claim| claim.verdict == verdict).count()
+    /// Claims with this verdict.
+    fn with(&self, verdict: Verdict) -> impl Iterator<Item = &ClaimResult> {
+        self.judgement.claims.iter().filter(move |claim| claim.verdict == verdict)
     }
 
-    /// What came out, in a sentence.
+    /// What came out, in a sentence; outcomes and inputs apart.
     pub fn sentence(&self) -> String {
         let Experiment { id, paper, .. } = self.experiment;
-        let (holding, all) = (self.count(Verdict::Holds), self.judgement.claims.len());
-        let named = |verdict: Verdict| {
-            let claims = self.judgement.claims.iter().filter(|claim| claim.verdict == verdict);
-            claims.map(|claim| claim.id.as_str()).collect::<Vec<_>>().join(", ")
+        let of = |kind: Kind| {
+            let all = self.judgement.claims.iter().filter(|claim| claim.kind == kind).count();
+            let holding = self.with(Verdict::Holds).filter(|claim| claim.kind == kind).count();
+            (all > 0).then(|| format!("{}s {holding} of {all}", kind.text()))
         };
-        let mut sentence = format!("{holding} of {all} claims of {paper} ({id}) hold");
+        let counts: Vec<String> = [Kind::Outcome, Kind::Input].into_iter().filter_map(of).collect();
+        let mut sentence = format!("Claims of {paper} ({id}) that hold: {}", counts.join(", "));
         for (verdict, words) in [(Verdict::DoesNotHold, "not holding"), (Verdict::NotRun, "not run")] {
-            if self.count(verdict) > 0 {
-                sentence.push_str(&format!("; {words}: {}", named(verdict)));
+            let claims: Vec<&str> = self.with(verdict).map(|claim| claim.id.as_str()).collect();
+            if !claims.is_empty() {
+                sentence.push_str(&format!("; {words}: {}", claims.join(", ")));
             }
         }
         sentence.push('.');
@@ -134,13 +136,5 @@ pub mod text {
             (Some(false), _) => "no",
             (None, _) => "not run",
         }
-    }
-}
-
-/// The kind of a claim in a word.
-pub fn kind(claim: &ClaimResult) -> &'static str {
-    match claim.kind {
-        crate::Kind::Input => "input",
-        crate::Kind::Outcome => "outcome",
     }
 }

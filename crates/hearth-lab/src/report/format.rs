@@ -29,8 +29,8 @@ pub fn change(percent: f64) -> String {
 
 /// A figure, with its spread where it has one: `4.21 (4.18 to 4.25)`.
 pub fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> String {
-    let (median, low, high) = (show(figure.median), show(figure.low), show(figure.high));
-    if low == high { median } else { format!("{median} ({low} to {high})") }
+    let (mean, low, high) = (show(figure.mean), show(figure.low), show(figure.high));
+    if low == high { mean } else { format!("{mean} ({low} to {high})") }
 }
 
 #[cfg(test)]

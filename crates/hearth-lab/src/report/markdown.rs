@@ -1,6 +1,6 @@
 //! Findings as Markdown, for documents.
 
-use super::findings::{Findings, kind, text};
+use super::findings::{Findings, text};
 use super::{pages, parallel, sharing, tables};
 use crate::ClaimResult;
 use std::fmt::Write;
@@ -15,8 +15,12 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
     out.push_str("| claim | kind | | verdict |\n|---|---|---|---|\n");
     for claim in &findings.judgement.claims {
         let (id, words, verdict) = (&claim.id, escape(&claim.text), claim.verdict.text());
-        let _ =
-            writeln!(out, "| [{id}](#{}) | {} | {words} | **{verdict}** |", id.to_lowercase(), kind(claim));
+        let _ = writeln!(
+            out,
+            "| [{id}](#{}) | {} | {words} | **{verdict}** |",
+            id.to_lowercase(),
+            claim.kind.text()
+        );
     }
     findings.judgement.claims.iter().for_each(|claim| out.push_str(&figures(claim)));
     out.push_str(&pages::markdown(findings));

@@ -82,9 +82,9 @@ fn row(setting: &PolicyRuns, alone: &PolicyRuns) -> [String; 7] {
         percent(cpu_time),
         format::spread(&all, format::significant),
         percent(misses),
-        format::significant(all.median - remote.median),
-        format::significant(remote.median),
-        format::significant(cache.median),
+        format::significant(all.mean - remote.mean),
+        format::significant(remote.mean),
+        format::significant(cache.mean),
     ]
 }
 
@@ -139,8 +139,8 @@ fn all_misses(program: &Comparison) -> Markup {
             p.hint { "Served by memory or a cache of the own cluster, or of another. " (compared_with(program)) }
             (legend([(color(2), "local"), (color(1), "remote")]))
             (bars.render(program, |setting, axis| {
-                let remote = remote(setting).median;
-                let local = misses(setting).median - remote;
+                let remote = remote(setting).mean;
+                let local = misses(setting).mean - remote;
                 parts(axis, [("local", local, color(2)), ("remote", remote, color(1))], "M")
             }))
         }

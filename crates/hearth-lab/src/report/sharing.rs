@@ -74,7 +74,7 @@ pub(super) fn markdown(findings: &Findings<'_>) -> String {
             let cell = |policy: &PolicyRuns| {
                 let seconds = |of: fn(&ApplicationResult) -> u64| {
                     let runs = policy.runs.iter().map(|run| &run.result.applications[index]);
-                    format::significant(Figure::of(runs.map(|one| of(one) as f64 / 1e9)).median)
+                    format::significant(Figure::of(runs.map(|one| of(one) as f64 / 1e9)).mean)
                 };
                 let inside = seconds(|one| one.parallel.unwrap_or_default().ns);
                 format!("{inside} / {}", seconds(|one| one.execution_ns))

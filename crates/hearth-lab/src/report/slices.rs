@@ -37,7 +37,7 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
 }
 
 fn histogram(policy: &PolicyRuns, bars: &[f64], bin_ms: f64, x: &Axis, y: &Axis) -> Markup {
-    let mean = policy.summary.slice_ms.median;
+    let mean = policy.summary.slice_ms.mean;
     let gap = (x.x(bin_ms) * 0.12).min(3.0);
     let drawing = html! {
         (level_lines(y))

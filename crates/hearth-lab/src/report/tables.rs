@@ -35,7 +35,7 @@ fn row(findings: &Findings<'_>, table: &Table, row: &TableRow) -> Option<[String
         change(paper_base, paper_new),
         format::spread(&base, format::significant),
         format::spread(&new, format::significant),
-        change(base.median, new.median),
+        change(base.mean, new.mean),
     ])
 }
 

@@ -2,10 +2,10 @@
 
 use hearth_native::Outcome;
 use hearth_policy::{Plan, WrongPlan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a planner did in a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Planned {
     /// Its name.
     pub planner: String,
@@ -28,7 +28,7 @@ pub struct Planned {
 }
 
 /// Where parallel programs are from some time on, until the next one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Places {
     /// When.
     pub at_ns: u64,
@@ -39,7 +39,7 @@ pub struct Places {
 }
 
 /// CPUs that a parallel program has, always or in a row of time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Place {
     /// The application.
     pub application: usize,

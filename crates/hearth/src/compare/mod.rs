@@ -9,7 +9,7 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
-use hearth_lab::{PLANNERS, perfetto, report, run_all};
+use hearth_lab::{PLANNERS, Runner, perfetto, report};
 use plan::Plan;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", default_value = names::NO_PLANNER)]
     #[arg(value_parser = names::planner_names(&PLANNERS))]
     planner: String,
-    /// Run each policy with the seeds 1 to N; figures are then medians, with their spread
+    /// Run each policy with the seeds 1 to N; figures are then means, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
     /// Shorten the programs: above 0 and up to 1, the paper's size
@@ -82,7 +82,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let plan = Plan::new(arguments)?;
     let stop = interrupt::flag()?;
     let bar = Bar::new(plan.jobs.len());
-    let results = run_all(&plan.jobs, arguments.jobs.unwrap_or_else(values::default_jobs), &bar, Some(stop));
+    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
+    let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&plan.jobs);
     bar.finish();
     let (comparison, errors) = plan.collect(results);
     let stopped = stop.load(Ordering::Relaxed);

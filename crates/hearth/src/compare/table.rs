@@ -22,7 +22,7 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
 
 fn title(comparison: &Comparison) -> String {
     let Comparison { workload, machine, scale, .. } = comparison;
-    let spread = if comparison.seeds.len() > 1 { " (medians, with least..greatest)" } else { "" };
+    let spread = if comparison.seeds.len() > 1 { " (means, with least..greatest)" } else { "" };
     format!("{workload} on {machine}, scale {scale}, {}{spread}", format::seeds(&comparison.seeds))
 }
 
@@ -38,7 +38,7 @@ fn columns(comparison: &Comparison) -> Vec<Column> {
         ("\nchange", |is, base| change(&is.execution_s, base.map(|base| &base.execution_s))),
         ("misses\nM", |is, _| spread(&is.misses, format::millions)),
         ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
-        ("idle\n%", |is, _| number(format!("{:.1}", is.idle_percent.median))),
+        ("idle\n%", |is, _| number(format!("{:.1}", is.idle_percent.mean))),
         ("\nswitches", |is, _| count(&is.switches)),
         ("CPU\nmoves", |is, _| count(&is.cpu_moves)),
     ];
@@ -111,15 +111,15 @@ fn application_row(name: &str, policy: &PolicyRuns, base: Option<&PolicyRuns>) -
     ]
 }
 
-/// The median, and below it the spread over the seeds if there is one.
+/// The mean, and below it the spread over the seeds if there is one.
 fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> Cell {
-    let median = show(figure.median);
+    let mean = show(figure.mean);
     let (low, high) = (show(figure.low), show(figure.high));
-    number(if low == high { median } else { format!("{median}\n{low}..{high}") })
+    number(if low == high { mean } else { format!("{mean}\n{low}..{high}") })
 }
 
 fn count(figure: &Figure) -> Cell {
-    number(format::count(figure.median))
+    number(format::count(figure.mean))
 }
 
 /// A change against the base: green where it is less, as less time and fewer misses are better.

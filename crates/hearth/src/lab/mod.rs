@@ -8,7 +8,7 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::{self, Findings};
-use hearth_lab::{ClaimResult, Experiment, Judgement, Verdict, judge};
+use hearth_lab::{ClaimResult, Experiment, Judgement, Kept, Runner, Verdict, judge};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 pub const EXAMPLES: &str = "\
 Examples:
   hearth lab T --scale 0.1                       a quick look
-  hearth lab T --seeds 3 --report report.html    the paper's size, with medians and spread
+  hearth lab T --seeds 5 --report report.html    the paper's size, with means and spread
   hearth list experiments";
 
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub struct Arguments {
     /// Experiments: names (see `hearth list experiments`) or TOML files [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// Run everything with the seeds 1 to N; figures are then medians, with their spread
+    /// Run everything with the seeds 1 to N; figures are then means, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
     /// Shorten the programs: above 0 and up to 1, the paper's size
@@ -33,6 +33,10 @@ pub struct Arguments {
     /// Runs at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", value_parser = values::jobs)]
     jobs: Option<usize>,
+    /// Keep each run that is done in this folder, and take those that are there: so a lab that was stopped
+    /// goes on. Only the program that has done a run takes it
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
     /// End with exit code 3 if a claim does not hold
     #[arg(long)]
     check: bool,
@@ -55,10 +59,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = interrupt::flag()?;
     let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
     let bar = Bar::new(0);
-    let judged = |experiment| judge(experiment, arguments.scale, &seeds, threads, &bar, Some(stop));
+    let kept = arguments.keep.as_deref().map(Kept::open).transpose().map_err(Failure::input)?;
+    let runner = Runner { threads, kept: kept.as_ref(), progress: &bar, stop: Some(stop) };
+    let judged = |experiment| judge(experiment, arguments.scale, &seeds, &runner);
     let judgements: Vec<Judgement> =
         experiments.iter().map(judged).collect::<Result<_, _>>().map_err(Failure::input)?;
     bar.finish();
+    if let (Some(kept), Some(folder)) = (&kept, &arguments.keep) {
+        eprintln!("{} runs were in {}", kept.taken(), folder.display());
+    }
     let stopped = stop.load(Ordering::Relaxed);
     let finding = |(experiment, judgement)| found(arguments, experiment, judgement, &seeds, stopped);
     let findings: Vec<Findings<'_>> = experiments.iter().zip(&judgements).map(finding).collect();

@@ -2,7 +2,7 @@
 
 use crate::table::{number, table};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
-use hearth_lab::report::findings::{kind, text as shown};
+use hearth_lab::report::findings::text as shown;
 use hearth_lab::report::{Findings, format};
 use hearth_lab::{ClaimResult, RowResult, Verdict};
 
@@ -45,7 +45,7 @@ fn claim_row(claim: &ClaimResult) -> Vec<Cell> {
         Verdict::NotRun => Color::Yellow,
     };
     let verdict = bold(claim.verdict.text()).fg(color).set_alignment(CellAlignment::Right);
-    let words = format!("{} ({})", claim.text, kind(claim));
+    let words = format!("{} ({})", claim.text, claim.kind.text());
     let empty = || Cell::new("");
     vec![bold(&claim.id), bold(&words), empty(), empty(), empty(), empty(), verdict]
 }

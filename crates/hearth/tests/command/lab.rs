@@ -35,7 +35,12 @@ fn each_claim_has_a_verdict() {
     let file = experiment(folder.path());
     let arguments = ["lab", file.to_str().unwrap(), "--scale", "0.02"];
     let text = output(&arguments);
-    assert!(text.contains("1 of 2 claims of Nobody 2000 (S) hold; not holding: S2."), "{text}");
+    assert!(
+        text.contains(
+            "Claims of Nobody 2000 (S) that hold: outcomes 1 of 1, inputs 0 of 1; not holding: S2."
+        ),
+        "{text}"
+    );
     let judged = json(&[&arguments[..], &["--json"]].concat());
     assert_eq!(judged["schema"], 1);
     let claims = judged["claims"].as_array().unwrap();
