@@ -31,14 +31,17 @@ char _license[] SEC("license") = "GPL";
 /* Shorter ones are not told. */
 #define LEAST_NS 20000
 
-/* The stretch under way on a CPU. */
+/* The stretch under way on a CPU. The host reads the first four. */
 struct neighbours_cpu {
 	u32 slot;
-	bool counted;
+	u32 tid;
+	u64 counted;
 	struct reading start;
 	struct lots lots;
 	u64 reads;
 };
+
+_Static_assert(offsetof(struct neighbours_cpu, start) == 2 * 8, "mirrored in Rust");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -120,6 +123,7 @@ static __always_inline void tell(struct neighbours_cpu *cpu, const struct readin
 	}
 	stretch->cpu = bpf_get_smp_processor_id();
 	stretch->slot = cpu->slot;
+	stretch->tid = cpu->tid;
 	stretch->start_ns = cpu->start.ns;
 	stretch->ns = now->ns - cpu->start.ns;
 	stretch->cycles = is_busy ? now->cycles - cpu->start.cycles : 0;
@@ -128,8 +132,8 @@ static __always_inline void tell(struct neighbours_cpu *cpu, const struct readin
 	bpf_ringbuf_submit(stretch, BPF_RB_NO_WAKEUP);
 }
 
-/* The stretch under way ends; the next one is of a slot, and counted if its period is. */
-static __always_inline void goes_on(struct neighbours_cpu *cpu, u32 slot)
+/* The stretch under way ends; the next one is of a task, and counted if its period is. */
+static __always_inline void goes_on(struct neighbours_cpu *cpu, u32 slot, u32 tid)
 {
 	u64 now = bpf_ktime_get_ns();
 	struct reading reading = {.ns = now};
@@ -142,6 +146,7 @@ static __always_inline void goes_on(struct neighbours_cpu *cpu, u32 slot)
 	if (was_counted)
 		tell(cpu, &reading);
 	cpu->slot = slot;
+	cpu->tid = tid;
 	cpu->counted = counts;
 	cpu->start = reading;
 }
@@ -166,7 +171,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 		if (task && task->slot != NO_SLOT)
 			slot = task->slot;
 	}
-	goes_on(cpu, slot);
+	goes_on(cpu, slot, next->pid);
 	return 0;
 }
 
@@ -177,7 +182,7 @@ int on_sample(void *context)
 	struct neighbours_cpu *cpu = this_cpu();
 
 	if (cpu && cpu->start.ns)
-		goes_on(cpu, cpu->slot);
+		goes_on(cpu, cpu->slot, cpu->tid);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 struct neighbours_stretch {
 	u64 cpu;
 	u64 slot;
+	u64 tid;
 	u64 start_ns;
 	u64 ns;
 	u64 cycles;
@@ -22,6 +23,6 @@ struct neighbours_stretch {
 	u64 misses;
 };
 
-_Static_assert(sizeof(struct neighbours_stretch) == 7 * 8, "mirrored in Rust");
+_Static_assert(sizeof(struct neighbours_stretch) == 8 * 8, "mirrored in Rust");
 
 #endif

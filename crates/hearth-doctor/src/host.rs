@@ -2,7 +2,7 @@
 
 use super::{Finding, Root};
 use hearth_host::{hogs, journal};
-use hearth_linux::{daemon, domains};
+use hearth_linux::daemon;
 use hearth_seam::MAX_CPUS;
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,7 @@ fn shape(root: &Root) -> Finding {
         Err(error) => Finding::missing(SUBJECT, "unknown", error.to_string()),
         Ok(host) => {
             let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
-            let domains = domains(&host).len();
+            let domains = host.domains().len();
             let found = format!(
                 "{}, {}, {}",
                 count(host.cpus.len(), "CPU"),

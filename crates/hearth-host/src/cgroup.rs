@@ -30,6 +30,33 @@ pub fn numbered() -> BTreeMap<u64, PathBuf> {
     below.collect()
 }
 
+/// The path in the hierarchy, from `/`, of a cgroup's folder; nothing if it is none of version 2.
+pub fn in_hierarchy(folder: &Path) -> Option<PathBuf> {
+    let roots = roots().into_iter().filter(|(preference, _)| *preference == VERSION_2);
+    roots.into_iter().find_map(|(_, root)| Some(Path::new("/").join(folder.strip_prefix(&root).ok()?)))
+}
+
+/// The folder of a cgroup of version 2 by its path in the hierarchy, whether it is there or not.
+pub fn folder(path: &Path) -> Option<PathBuf> {
+    let (_, root) = roots().into_iter().find(|(preference, _)| *preference == VERSION_2)?;
+    Some(root.join(path.strip_prefix("/").unwrap_or(path)))
+}
+
+/// The path in the hierarchy where systemd has all of a user, by name or number.
+pub fn user_slice(user: &str) -> Option<PathBuf> {
+    user_slice_in(&fs::read_to_string("/etc/passwd").unwrap_or_default(), user)
+}
+
+fn user_slice_in(passwd: &str, user: &str) -> Option<PathBuf> {
+    let number = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next()? == user).then_some(())?;
+        fields.nth(1)?.parse().ok()
+    };
+    let number: u32 = user.parse().ok().or_else(|| passwd.lines().find_map(number))?;
+    Some(format!("/user.slice/user-{number}.slice").into())
+}
+
 /// Where hierarchies are mounted, those first in which a name is looked for first.
 fn roots() -> Vec<(u8, PathBuf)> {
     let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
@@ -160,6 +187,15 @@ mod tests {
         assert_eq!(threads(&folder), [12, 13]);
         assert_eq!(threads(&root.path().join("a.slice")), [12, 13]);
         assert_eq!(threads(&root.path().join("gone")), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn a_user_has_a_slice_by_name_or_number() {
+        let passwd = "root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\nbad\n";
+        let wanted = Some("/user.slice/user-1000.slice".into());
+        assert_eq!(user_slice_in(passwd, "ada"), wanted);
+        assert_eq!(user_slice_in(passwd, "1000"), wanted);
+        assert_eq!(user_slice_in(passwd, "eve"), None);
     }
 
     #[test]

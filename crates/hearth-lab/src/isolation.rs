@@ -6,7 +6,7 @@ mod schedule;
 mod value;
 
 pub use estimates::SampledIn;
-pub(crate) use estimates::{bus, estimate_of, once, sampled};
+pub(crate) use estimates::{estimate_of, once, sampled};
 pub use schedule::{Beside, ScheduleError};
 pub(crate) use value::{ESTIMATORS, value};
 

@@ -1,8 +1,7 @@
 //! A scheduling policy with what works beside it, as it is written and named: `both+dash`, `fair+masks`.
 
-use crate::isolation::bus;
 use hearth_machine::Machine;
-use hearth_policy::isolation::Estimate;
+use hearth_policy::isolation::{Bus, Estimate};
 use hearth_policy::pages::PagePolicy;
 use hearth_policy::planners::cache_fair::{CacheFair, Rule};
 use hearth_policy::{Controller, Policy, PolicyError, planners};
@@ -76,7 +75,7 @@ impl Policies {
         if self.is_cache_fair() {
             let most_lost_permille = if planner == WATCHING { 0 } else { Rule::default().most_lost_permille };
             let rule = Rule { most_lost_permille, ..Rule::default() };
-            let planner = CacheFair::new(bus(machine), rule).with_estimates(known);
+            let planner = CacheFair::new(Bus::of(machine), rule).with_estimates(known);
             return Some(Controller::new(vec![Box::new(planner)]));
         }
         Controller::named(if planner == PROCESS_CONTROL { planners::SETS } else { planner })

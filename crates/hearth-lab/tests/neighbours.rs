@@ -34,12 +34,12 @@ fn samples(runs: &[snapshot::Run]) -> Vec<Sample> {
     let side_by_side = runs.windows(2).filter(|pair| pair[0].cpu < pair[1].cpu && pair[0].others == 1);
     let sample = |own: &snapshot::Run, other: &snapshot::Run| Sample {
         who: own.group as Who,
-        // In the order in which they come.
-        start_ns: 0,
         cycles: own.cycles as f64,
         instructions: own.instructions as f64,
         misses: own.misses as f64,
         beside: vec![(other.group as Who, other.misses as f64)],
+        // The time is that of the order in which they come.
+        ..Sample::default()
     };
     let both = side_by_side.flat_map(|pair| [sample(&pair[0], &pair[1]), sample(&pair[1], &pair[0])]);
     both.filter(|sample| sample.cycles > 0.0 && sample.instructions > 0.0).collect()

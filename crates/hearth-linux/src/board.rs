@@ -1,7 +1,7 @@
 //! The memory of a scheduler that the kernel has loaded, mapped a second time for plans.
 
+use crate::Error;
 use crate::scheduler::bpf::types::bss;
-use crate::{Error, shape};
 use hearth_machine::host::HostTopology;
 use hearth_seam::{self as seam, Globals};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -28,7 +28,7 @@ pub(crate) fn board(data: BorrowedFd<'_>, host: &HostTopology) -> Result<Board, 
             mapping,
         )
     };
-    Ok(seam::Board::new(globals, shape::domains(host)))
+    Ok(seam::Board::new(globals, host.domains()))
 }
 
 /// The scheduler's memory, mapped.

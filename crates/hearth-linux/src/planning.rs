@@ -4,6 +4,7 @@
 //! that panics, errs or never returns leaves plain scheduling, for each plan holds for a few steps only.
 
 use crate::board::{Board, board};
+use crate::isolation::Isolating;
 use crate::programs::Programs;
 use crate::{Error, Scheduler, Snapshots};
 use hearth_host::clock::{now_ns, thread_cpu_time};
@@ -88,20 +89,31 @@ pub(crate) trait Road {
     fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64);
 }
 
+/// What is known of tasks beside what the scheduler says.
+pub(crate) struct Beside {
+    pub(crate) programs: Programs,
+    pub(crate) times: Times,
+    /// Begins to count for who is to be isolated.
+    pub(crate) isolation: Option<Box<dyn Fn() -> Isolating + Send>>,
+}
+
 struct KernelRoad {
     snapshots: Snapshots,
     board: Board,
     programs: Programs,
     /// For services: none where the scheduler has some tasks only.
     times: Option<Times>,
+    isolating: Option<Isolating>,
 }
 
 impl KernelRoad {
-    fn open(reach: &Reach, programs: Programs, times: Times) -> Result<Self, Error> {
+    fn open(reach: &Reach, beside: &Beside) -> Result<Self, Error> {
         let snapshots = Snapshots::load(&reach.host, Some(reach.task_ctxs.as_fd()), reach.is_partial)?;
         let board = board(reach.data.as_fd(), &reach.host)?;
         crate::memory::give_back();
-        Ok(Self { snapshots, board, programs, times: (!reach.is_partial).then_some(times) })
+        let times = (!reach.is_partial).then(|| beside.times.clone());
+        let isolating = beside.isolation.as_ref().map(|begin| begin());
+        Ok(Self { snapshots, board, programs: beside.programs.clone(), times, isolating })
     }
 }
 
@@ -110,11 +122,15 @@ impl Road for KernelRoad {
         let mut snapshot = self.snapshots.take()?;
         self.times.iter().for_each(|times| times.tell(pass(&snapshot)));
         self.programs.follow(&mut snapshot);
+        self.isolating.iter_mut().for_each(|isolating| isolating.follow(&mut snapshot));
         Ok(snapshot)
     }
 
     fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, until_ns: u64) -> (Outcome, u64) {
         self.programs.note(snapshot, plan);
+        if let Some(isolating) = &self.isolating {
+            isolating.tell(isolating.groups(snapshot, plan).into_values());
+        }
         (self.board.publish(plan, until_ns), self.board.published().sequence)
     }
 }
@@ -174,10 +190,8 @@ pub(crate) struct Planning {
 
 impl Planning {
     /// Begins a thread that plans for each scheduler that it is given.
-    pub(crate) fn begin(controller: Controller, programs: Programs, times: Times) -> Result<Self, Error> {
-        Self::spawn(controller, move |received, controller, told| {
-            serve(received, controller, (&programs, &times), told)
-        })
+    pub(crate) fn begin(controller: Controller, beside: Beside) -> Result<Self, Error> {
+        Self::spawn(controller, move |received, controller, told| serve(received, controller, &beside, told))
     }
 
     /// Begins a thread that plans on one road.
@@ -220,15 +234,10 @@ impl Planning {
 }
 
 /// Plans for one scheduler after the other, until there will be no more.
-fn serve(
-    reaches: &Receiver<Reach>,
-    mut controller: Controller,
-    (programs, times): (&Programs, &Times),
-    told: &Shared,
-) {
+fn serve(reaches: &Receiver<Reach>, mut controller: Controller, beside: &Beside, told: &Shared) {
     let Ok(mut reach) = reaches.recv() else { return };
     loop {
-        let next = match KernelRoad::open(&reach, programs.clone(), times.clone()) {
+        let next = match KernelRoad::open(&reach, beside) {
             Ok(mut road) => steps(reaches, &mut controller, &mut road, told),
             Err(error) => {
                 lock(told).status.failure = Some(error.to_string());

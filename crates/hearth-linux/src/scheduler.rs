@@ -86,7 +86,7 @@ impl Scheduler {
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
         let policy_row = seam::Policy::new(policy, kernel::tick_ns());
         set_constants(&mut open, &policy_row, &topology, options.stalls)?;
-        set_shape(&mut open, &seam::Shape::undivided(&shape::domains(host)))?;
+        set_shape(&mut open, &seam::Shape::undivided(&host.domains()))?;
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };
         if options.partial {

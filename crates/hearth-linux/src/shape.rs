@@ -1,52 +1,21 @@
 //! The host's topology, in the form that the scheduler reads.
 
 use crate::Error;
-use hearth_machine::Holds;
 use hearth_machine::host::HostTopology;
 use hearth_seam::{MAX_CPUS, TooManyCpus, Topology};
-
-/// The cache domain of each online CPU: the CPUs that share its outermost cache that holds data; a
-/// CPU of which no such cache is known shares one with its socket. A cache across nodes counts as one
-/// for each node: to the scheduler all of a domain is equally far from any CPU.
-pub fn domains(host: &HostTopology) -> Vec<Vec<usize>> {
-    let mut domains: Vec<Vec<usize>> = Vec::new();
-    for cpu in &host.cpus {
-        if domains.iter().any(|domain| domain.contains(&cpu.id)) {
-            continue;
-        }
-        let cache = host
-            .caches
-            .iter()
-            .filter(|cache| cache.holds != Holds::Instructions && cache.cpus.contains(&cpu.id))
-            .max_by_key(|cache| cache.level);
-        let in_package =
-            || host.cpus.iter().filter(|other| other.package == cpu.package).map(|other| other.id);
-        let mut members = cache.map_or_else(|| in_package().collect(), |cache| cache.cpus.clone());
-        let node = |id: usize| host.nodes.iter().find(|node| node.cpus.contains(&id)).map(|node| node.id);
-        members.retain(|member| {
-            node(*member) == node(cpu.id) && !domains.iter().any(|domain| domain.contains(member))
-        });
-        if !members.contains(&cpu.id) {
-            members.push(cpu.id);
-        }
-        members.sort_unstable();
-        domains.push(members);
-    }
-    domains
-}
 
 /// Each online CPU with its cache domain, from 0, and its memory node.
 pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
     let place = |domain: usize| move |cpu: usize| (cpu, domain, node_of(cpu).unwrap_or(0));
-    let domains = domains(host).into_iter().enumerate();
+    let domains = host.domains().into_iter().enumerate();
     domains.flat_map(|(domain, cpus)| cpus.into_iter().map(place(domain))).collect()
 }
 
 pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
-    let topology = Topology::new(greatest.unwrap_or(0) + 1, &domains(host), |cpu| node_of(cpu).unwrap_or(0))
+    let topology = Topology::new(greatest.unwrap_or(0) + 1, &host.domains(), |cpu| node_of(cpu).unwrap_or(0))
         .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
     let has_siblings = host.cpus.iter().any(|cpu| cpu.core_cpus.len() > 1);
     Ok(Topology { has_siblings: u32::from(has_siblings), ..topology })
@@ -55,6 +24,7 @@ pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_machine::Holds;
     use hearth_machine::host::{HostCache, HostCpu, HostNode};
     use proptest::prelude::*;
 
@@ -86,14 +56,14 @@ mod tests {
         };
         let topology = topology(&host).unwrap();
         assert_eq!((topology.nr_cpus, topology.nr_online), (6, 4));
-        assert_eq!(domains(&host), [vec![0, 1], vec![4, 5]]);
+        assert_eq!(host.domains(), [vec![0, 1], vec![4, 5]]);
         assert_eq!((topology.domain_of[5], topology.node_of[5]), (1, 2));
     }
 
     #[test]
     fn cpus_without_a_known_cache_share_one_with_their_socket() {
         let host = HostTopology { cpus: vec![cpu(0, 0), cpu(1, 1), cpu(2, 0)], ..HostTopology::default() };
-        assert_eq!(domains(&host), [vec![0, 2], vec![1]]);
+        assert_eq!(host.domains(), [vec![0, 2], vec![1]]);
     }
 
     fn node(id: usize, cpus: &[usize], memory_bytes: u64) -> HostNode {
@@ -108,7 +78,7 @@ mod tests {
             nodes: vec![node(0, &[0, 2], 1), node(1, &[1, 3], 1)],
             ..HostTopology::default()
         };
-        assert_eq!(domains(&host), [vec![0, 2], vec![1, 3]]);
+        assert_eq!(host.domains(), [vec![0, 2], vec![1, 3]]);
     }
 
     #[test]
@@ -122,7 +92,7 @@ mod tests {
         let shape = topology(&host).unwrap();
         assert_eq!((shape.nr_cpus, shape.nr_online), (8, 4));
         assert_eq!((shape.node_of[2], shape.node_of[7]), (0, 9));
-        assert_eq!(domains(&host), [vec![0, 1, 2], vec![7]]);
+        assert_eq!(host.domains(), [vec![0, 1, 2], vec![7]]);
     }
 
     #[test]
@@ -133,7 +103,7 @@ mod tests {
             ..HostTopology::default()
         };
         let shape = topology(&host).unwrap();
-        assert_eq!((shape.nr_online as usize, domains(&host).len()), (MAX_CPUS, MAX_CPUS));
+        assert_eq!((shape.nr_online as usize, host.domains().len()), (MAX_CPUS, MAX_CPUS));
     }
 
     /// For each CPU that is there: its node and the cache that it shares.
@@ -155,7 +125,7 @@ mod tests {
                 ..HostTopology::default()
             };
             let shape = topology(&host).unwrap();
-            let domains = domains(&host);
+            let domains = host.domains();
             for (id, of_node, of_cache) in &cpus {
                 prop_assert_eq!(shape.node_of[*id] as usize, *of_node);
                 let domain = shape.domain_of[*id] as usize;

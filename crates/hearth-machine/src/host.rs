@@ -6,6 +6,7 @@
 //! prints it; [`HostTopology::to_machine`] makes of it a machine that can be simulated, and says
 //! what had to be changed or assumed for that.
 
+mod domains;
 mod machine;
 mod read;
 mod sysfs;

@@ -1,18 +1,21 @@
-//! Who slows whom: what runs beside what, counted for a while under whichever scheduler there is.
+//! Who slows whom: what runs beside what, counted for a while under whichever scheduler there is; or for as
+//! long as somebody follows.
 //! `bpf/observe/neighbours.bpf.c` tells stretches of each CPU's time; [`blame`] makes slowings of them.
+
+pub mod follow;
 
 use super::cost;
 use super::counters::{Counters, Kind, SAMPLE_NS};
 use super::error::ObserveError;
 use super::layout::Words;
 use super::neighbours_skeleton::{NeighboursSkel, NeighboursSkelBuilder, OpenNeighboursSkel};
-use super::session::{Name, check_privilege, cpus_of, domains, give, list_tasks, names, sample};
+use super::session::{Name, check_privilege, cpus_of, give, list_tasks, names, sample};
 use super::visit::visit;
 use hearth_machine::host;
 use hearth_policy::isolation::blame::{OTHERS, Victim, blame};
-use hearth_policy::isolation::side_by_side::{Stretch, Who, samples};
+use hearth_policy::isolation::side_by_side::{Sample, Stretch, Who, samples};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, MapCore, MapFlags, RingBufferBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, RingBufferBuilder};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -35,7 +38,7 @@ const FETCH: Duration = Duration::from_millis(50);
 /// Stretches that are kept, and become samples: some 200 MB, and a minute of 64 CPUs without switches.
 const MOST_STRETCHES: usize = 1_000_000;
 /// Bytes of a stretch.
-const STRETCH_BYTES: usize = 56;
+const STRETCH_BYTES: usize = 64;
 
 /// What to count.
 #[derive(Clone, Copy, Debug)]
@@ -81,26 +84,12 @@ pub struct Neighbours {
 /// [`ObserveError`] says what is missing and what to do; [`ObserveError::NoCounters`] where the CPU or its
 /// hypervisor has no counters.
 pub fn neighbours(options: &Options, stop: &AtomicBool) -> Result<Neighbours, ObserveError> {
-    check_privilege()?;
-    let topology = host::read(Path::new("/"))?;
-    let cpus = cpus_of(&topology);
-    let kind = if options.software { Kind::Software } else { Kind::Hardware };
-    let counters = Counters::open(&cpus, kind);
-    if let Some((_, reason)) = counters.missing.first() {
-        let missing = counters.missing.iter().map(|(name, _)| *name).collect();
-        return Err(ObserveError::NoCounters { missing, reason: reason.clone() });
-    }
     let mut room = MaybeUninit::uninit();
-    let mut open = NeighboursSkelBuilder::default().open(&mut room).map_err(bpf)?;
-    configure(&mut open, options)?;
-    let skeleton = open.load().map_err(bpf)?;
-    let session = Session { skeleton, cpus, counters };
+    let session = Session::load(&mut room, options)?;
+    let domains = session.domains.clone();
     let (mut found, stretches) = session.run(options, stop)?;
-    let mut all = Vec::new();
-    for domain in domains(&topology) {
-        found.domains += 1;
-        all.extend(samples(&stretches, &domain.cpus));
-    }
+    found.domains = domains.len();
+    let all: Vec<Sample> = domains.iter().flat_map(|cpus| samples(&stretches, cpus)).collect();
     found.stretches = stretches.len();
     found.victims = blame(&all);
     Ok(found)
@@ -125,22 +114,42 @@ fn configure(open: &mut OpenNeighboursSkel<'_>, options: &Options) -> Result<(),
     Ok(())
 }
 
+/// Programs that are loaded, with the counters that they will read.
 struct Session<'a> {
     skeleton: NeighboursSkel<'a>,
     cpus: Vec<usize>,
+    /// The CPUs of each cache domain.
+    domains: Vec<Vec<usize>>,
     counters: Counters,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn load(room: &'a mut MaybeUninit<OpenObject>, options: &Options) -> Result<Self, ObserveError> {
+        check_privilege()?;
+        let topology = host::read(Path::new("/"))?;
+        let cpus = cpus_of(&topology);
+        let domains = topology.domains();
+        let kind = if options.software { Kind::Software } else { Kind::Hardware };
+        let counters = Counters::open(&cpus, kind);
+        if let Some((_, reason)) = counters.missing.first() {
+            let missing = counters.missing.iter().map(|(name, _)| *name).collect();
+            return Err(ObserveError::NoCounters { missing, reason: reason.clone() });
+        }
+        let mut open = NeighboursSkelBuilder::default().open(room).map_err(bpf)?;
+        configure(&mut open, options)?;
+        let skeleton = open.load().map_err(bpf)?;
+        let maps = &skeleton.maps;
+        give(&maps.cycles, &counters.cycles)?;
+        give(&maps.instructions, &counters.instructions)?;
+        give(&maps.misses, &counters.misses)?;
+        Ok(Self { skeleton, cpus, domains, counters })
+    }
+
     fn run(self, options: &Options, stop: &AtomicBool) -> Result<(Neighbours, Vec<Stretch>), ObserveError> {
         let timing = cost::time_programs();
-        let maps = &self.skeleton.maps;
-        give(&maps.cycles, &self.counters.cycles)?;
-        give(&maps.instructions, &self.counters.instructions)?;
-        give(&maps.misses, &self.counters.misses)?;
         let told = RefCell::new(Told::default());
         let mut ring = RingBufferBuilder::new();
-        ring.add(&maps.stretches, |bytes| told.borrow_mut().add(bytes)).map_err(bpf)?;
+        ring.add(&self.skeleton.maps.stretches, |bytes| told.borrow_mut().add(bytes)).map_err(bpf)?;
         let ring = ring.build().map_err(bpf)?;
         let links = self.attach(options)?;
         visit(&self.cpus);
@@ -233,6 +242,7 @@ fn read(bytes: &[u8]) -> Option<Stretch> {
     Some(Stretch {
         cpu: usize::try_from(words.next()).ok()?,
         who: Who::try_from(words.next()).ok()?,
+        tid: i32::try_from(words.next()).ok()?,
         start_ns: words.next(),
         ns: words.next(),
         cycles: words.next(),
@@ -248,13 +258,14 @@ mod tests {
 
     #[test]
     fn a_stretch_is_read_and_one_of_another_size_is_not() {
-        let words: Vec<u8> = (1..=7u64).flat_map(u64::to_ne_bytes).collect();
-        let wanted = Stretch { cpu: 1, who: 2, start_ns: 3, ns: 4, cycles: 5, instructions: 6, misses: 7 };
+        let words: Vec<u8> = (1..=8u64).flat_map(u64::to_ne_bytes).collect();
+        let wanted =
+            Stretch { cpu: 1, who: 2, tid: 3, start_ns: 4, ns: 5, cycles: 6, instructions: 7, misses: 8 };
         assert_eq!(read(&words), Some(wanted));
         assert_eq!(read(&words[1..]), None);
         assert_eq!(read(&[words, vec![0]].concat()), None);
         let idle: Vec<u8> =
-            [0, u64::from(u32::MAX), 0, 9, 0, 0, 0].into_iter().flat_map(u64::to_ne_bytes).collect();
+            [0, u64::from(u32::MAX), 0, 0, 9, 0, 0, 0].into_iter().flat_map(u64::to_ne_bytes).collect();
         assert_eq!(read(&idle).unwrap().who, IDLE);
     }
 }

@@ -7,7 +7,7 @@ use super::layout::{CpuTime, MAX_CPUS, Program};
 use super::skeleton::{ObserveSkel, ObserveSkelBuilder, OpenObserveSkel};
 use super::target::{Found, Target, open_process, start};
 use super::visit::visit;
-use hearth_machine::host::{self, HostCache, HostTopology};
+use hearth_machine::host::{self, HostTopology};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ProgramMut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -145,16 +145,10 @@ fn configure(
     Ok(())
 }
 
-/// The caches of the last level.
-pub(super) fn domains(topology: &HostTopology) -> impl Iterator<Item = &HostCache> {
-    let outermost = topology.caches.iter().map(|cache| cache.level).max();
-    topology.caches.iter().filter(move |cache| Some(cache.level) == outermost)
-}
-
 /// Which cache domain and which node each CPU belongs to.
 fn places(topology: &HostTopology, domain_of: &mut [u32], node_of: &mut [u32]) {
-    for (number, domain) in domains(topology).enumerate() {
-        domain.cpus.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| domain_of[cpu] = number as u32);
+    for (number, domain) in topology.domains().iter().enumerate() {
+        domain.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| domain_of[cpu] = number as u32);
     }
     for (number, node) in topology.nodes.iter().enumerate() {
         node.cpus.iter().filter(|cpu| **cpu < MAX_CPUS).for_each(|&cpu| node_of[cpu] = number as u32);

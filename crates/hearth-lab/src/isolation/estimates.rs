@@ -78,24 +78,12 @@ pub(crate) fn sampled(
     built.chain([Ok(Built::new(clock, || Ok(())))]).collect()
 }
 
-/// The bus of a machine, as the model has it: what a miss costs beyond a hit of the last level, and for how
-/// long a line takes it.
-pub(crate) fn bus(machine: &Machine) -> Bus {
-    let hit = machine.caches.last().map_or(0, |cache| cache.latency_cycles);
-    let memory = &machine.memory;
-    let line_seconds = machine.line_bytes as f64 / memory.bandwidth_bytes_per_s as f64;
-    Bus {
-        memory_cycles: f64::from(memory.local_cycles.saturating_sub(hit)),
-        transfer_cycles: line_seconds * machine.clock_hz as f64,
-    }
-}
-
 /// What a run of [`SampledIn::job`] tells of a program.
 pub(crate) fn estimate_of(result: &RunResult, program: &str, machine: &Machine) -> Option<Estimate> {
     let index = result.applications.iter().position(|application| application.name == program)?;
     let own = result.runs.iter().filter(|run| run.group == index as u64 + 1);
     let own: Vec<snapshot::Run> = own.copied().collect();
-    Some(estimate(&own, bus(machine), Fit::default()))
+    Some(estimate(&own, Bus::of(machine), Fit::default()))
 }
 
 /// Does a run of [`SampledIn::job`] once for all who ask for it in this process.

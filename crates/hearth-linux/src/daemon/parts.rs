@@ -1,8 +1,9 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
 use crate::cpusets::{CpusetRoad, Cpusets};
+use crate::isolation::{self, Isolation};
 use crate::only::Only;
-use crate::planning::{Planning, Reach, Stuck};
+use crate::planning::{Beside, Planning, Reach, Stuck};
 use crate::programs::Programs;
 use crate::words::Words;
 use crate::{Error, Options, Scheduler, memory};
@@ -31,6 +32,8 @@ pub struct Work {
     pub planners: Vec<String>,
     /// How long a row of gangs is; [`planners::ROW_NS`] if nothing is said.
     pub gang_row: Option<Duration>,
+    /// Whose speed is not to depend on its neighbours.
+    pub isolation: Option<Arc<Isolation>>,
     /// Whether programs may ask for sets where there is no scheduler.
     pub cpusets: bool,
     /// For tests: see [`Options::stalls`].
@@ -47,6 +50,7 @@ pub(super) struct Parts {
     pub(super) planning: Option<Planning>,
     pub(super) programs: Programs,
     times: Times,
+    isolated: isolation::Told,
     pub(super) only: Option<Only>,
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
@@ -63,13 +67,20 @@ impl Parts {
             planning: None,
             programs: Programs::default(),
             times: Times::default(),
+            isolated: isolation::Told::default(),
             only: None,
             services: BTreeMap::new(),
             since: Instant::now(),
         };
-        if work.policy.is_some() && !work.planners.is_empty() {
-            let controller = controller(work)?;
-            parts.planning = Some(Planning::begin(controller, parts.programs.clone(), parts.times.clone())?);
+        let mut planners = planners_of(work)?;
+        let isolation = work.isolation.as_ref().map(|isolation| {
+            let (planner, begin) = isolation.parts(&parts.isolated);
+            planners.push(Box::new(planner));
+            Box::new(begin) as Box<dyn Fn() -> isolation::Isolating + Send>
+        });
+        if work.policy.is_some() && !planners.is_empty() {
+            let beside = Beside { programs: parts.programs.clone(), times: parts.times.clone(), isolation };
+            parts.planning = Some(Planning::begin(Controller::new(planners), beside)?);
         } else if work.cpusets {
             parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
             let controller = Controller::new(vec![Box::new(planners::Sets::beside_others())]);
@@ -111,6 +122,13 @@ impl Parts {
     }
 }
 
+impl Parts {
+    /// What isolation does, if anything is to be isolated.
+    pub(super) fn isolation(&self, work: &Work) -> Option<isolation::IsolationStatus> {
+        work.isolation.as_ref().map(|_| isolation::lock(&self.isolated).clone())
+    }
+}
+
 impl Drop for Parts {
     fn drop(&mut self) {
         // What was changed is about to be undone, and the thread that plans may be in the middle of a step.
@@ -118,7 +136,7 @@ impl Drop for Parts {
     }
 }
 
-fn controller(work: &Work) -> Result<Controller, Error> {
+fn planners_of(work: &Work) -> Result<Vec<Box<dyn Planner>>, Error> {
     let planner = |name: &String| match (name.as_str(), work.gang_row) {
         (planners::GANGS, Some(row)) => {
             Ok(Box::new(planners::Gangs::of_rows(row.as_nanos() as u64)) as Box<_>)
@@ -129,5 +147,5 @@ fn controller(work: &Work) -> Result<Controller, Error> {
     if work.planner_stalls {
         all.push(Box::new(Stuck::default()));
     }
-    Ok(Controller::new(all))
+    Ok(all)
 }

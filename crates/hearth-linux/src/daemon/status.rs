@@ -1,6 +1,7 @@
 //! What the daemon tells: of itself, of decisions, of tasks.
 
 use super::parts::{Parts, Work};
+use crate::isolation::IsolationStatus;
 use crate::planning::Planning;
 use crate::{CpuStats, Decision, FragmentsStatus, PlannerStatus, ProgramStatus, Scheduler, Task};
 use hearth_host::service::{Metric, Number};
@@ -32,6 +33,9 @@ pub struct Status {
     /// What tasks declare to work on, if any has.
     #[serde(default)]
     pub fragments: Option<FragmentsStatus>,
+    /// What is done for programs whose speed is not to depend on their neighbours, if there are to be any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
     /// Each online CPU and what its dispatches led to.
@@ -69,6 +73,7 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
         planner: parts.planning.as_ref().map(Planning::status),
         programs: parts.programs.list(),
         fragments: parts.scheduler.as_ref().and_then(Scheduler::fragments),
+        isolation: parts.isolation(work),
         up_s: parts.since.elapsed().as_secs_f64(),
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
         services: parts
@@ -201,6 +206,7 @@ mod tests {
             planner: None,
             programs: Vec::new(),
             fragments: None,
+            isolation: None,
             up_s: 1.5,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
             services: BTreeMap::new(),

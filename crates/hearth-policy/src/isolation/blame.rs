@@ -272,7 +272,15 @@ mod tests {
             let cycles = 1e6 * (1.0 + part());
             let each = (c0 + slow) * (1.0 + noise * (part() - 0.5));
             let beside = rates.iter().map(|(who, _, rate)| (*who, rate * cycles)).collect();
-            Sample { who: 0, start_ns: 0, cycles, instructions: cycles / each, misses: 100.0, beside }
+            Sample {
+                who: 0,
+                start_ns: 0,
+                cycles,
+                instructions: cycles / each,
+                misses: 100.0,
+                beside,
+                ..Sample::default()
+            }
         };
         (0..count).map(sample).collect()
     }
@@ -363,6 +371,7 @@ mod tests {
                 instructions: *instructions as f64,
                 misses: *misses as f64,
                 beside: vec![(*other, *misses as f64)],
+                ..Sample::default()
             };
             let all: Vec<Sample> = counts.iter().enumerate().map(sample).collect();
             let victims = blame(&all);

@@ -1,5 +1,7 @@
 //! What a miss costs, beside other traffic.
 
+use hearth_machine::Machine;
+
 /// A part of time that a bus is taken for, above which the queue before it is no longer that of the model:
 /// tasks that wait for their lines ask for no others.
 const MOST_TAKEN: f64 = 0.95;
@@ -14,6 +16,17 @@ pub struct Bus {
 }
 
 impl Bus {
+    /// That of a machine: what a miss costs beyond a hit of the last level, and for how long a line takes it.
+    pub fn of(machine: &Machine) -> Self {
+        let hit = machine.caches.last().map_or(0, |cache| cache.latency_cycles);
+        let memory = &machine.memory;
+        let line_seconds = machine.line_bytes as f64 / memory.bandwidth_bytes_per_s as f64;
+        Self {
+            memory_cycles: f64::from(memory.local_cycles.saturating_sub(hit)),
+            transfer_cycles: line_seconds * machine.clock_hz as f64,
+        }
+    }
+
     /// The latency of a miss where all CPUs together move so many lines for each cycle: `L(u)`.
     pub fn latency_cycles(&self, lines_per_cycle: f64) -> f64 {
         let taken = self.taken(lines_per_cycle).min(MOST_TAKEN);

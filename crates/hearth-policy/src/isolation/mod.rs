@@ -45,11 +45,13 @@ pub mod blame;
 mod bus;
 mod estimate;
 mod regression;
+mod runs;
 pub mod side_by_side;
 
 pub use bus::Bus;
 pub use estimate::{Confidence, Estimate, Estimator, Why, estimate};
 pub use regression::{Fit, Line};
+pub use runs::{Counting, Runs};
 
 /// Samples that it takes to estimate. (Section 4.)
 pub const SAMPLES: usize = 10;

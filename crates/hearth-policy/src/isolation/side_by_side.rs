@@ -20,6 +20,8 @@ pub struct Stretch {
     pub cpu: usize,
     /// The program, or [`IDLE`].
     pub who: Who,
+    /// The thread.
+    pub tid: i32,
     /// By one clock for all CPUs.
     pub start_ns: u64,
     /// How long.
@@ -33,10 +35,14 @@ pub struct Stretch {
 }
 
 /// A stretch of a program with what its neighbours did meanwhile.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
     /// The program.
     pub who: Who,
+    /// The thread.
+    pub tid: i32,
+    /// The CPU.
+    pub cpu: usize,
     /// When it began.
     pub start_ns: u64,
     /// Cycles of its CPU.
@@ -47,6 +53,8 @@ pub struct Sample {
     pub misses: f64,
     /// Misses of other CPUs of the cache domain meanwhile, by program, each once.
     pub beside: Vec<(Who, f64)>,
+    /// Other CPUs of the domain that were not idle meanwhile, in the mean.
+    pub busy_beside: f64,
 }
 
 /// The part of a sample's time, on all other CPUs of its domain together, of which must be known who ran.
@@ -60,7 +68,7 @@ const MOST_CYCLES: u64 = 1 << 48;
 const MOST_PER_CYCLE: u64 = 16;
 
 impl Stretch {
-    fn end_ns(&self) -> u64 {
+    pub(super) fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.ns)
     }
 
@@ -111,6 +119,7 @@ pub fn samples(stretches: &[Stretch], domain: &[usize]) -> Vec<Sample> {
 #[derive(Default)]
 struct Company {
     known_ns: u64,
+    busy_ns: u64,
     misses: Vec<(Who, f64)>,
 }
 
@@ -120,6 +129,7 @@ impl Company {
         let overlap_ns = stretch.end_ns().min(other.end_ns()).saturating_sub(from_ns);
         self.known_ns += overlap_ns;
         if other.who != IDLE && overlap_ns > 0 {
+            self.busy_ns += overlap_ns;
             let misses = overlap_ns as f64 / other.ns as f64 * other.misses as f64;
             // Few programs: a map would take more time, and most of the memory.
             match self.misses.iter_mut().find(|(who, _)| *who == other.who) {
@@ -140,11 +150,14 @@ impl Company {
         }
         Some(Sample {
             who: stretch.who,
+            tid: stretch.tid,
+            cpu: stretch.cpu,
             start_ns: stretch.start_ns,
             cycles: stretch.cycles as f64,
             instructions: stretch.instructions as f64,
             misses: stretch.misses as f64,
             beside: self.misses,
+            busy_beside: self.busy_ns as f64 / self.known_ns.max(1) as f64 * others as f64,
         })
     }
 }
@@ -155,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn stretch(cpu: usize, who: Who, start_ns: u64, ns: u64, misses: u64) -> Stretch {
-        Stretch { cpu, who, start_ns, ns, cycles: 1000 * ns, instructions: 500 * ns, misses }
+        Stretch { cpu, who, start_ns, ns, cycles: 1000 * ns, instructions: 500 * ns, misses, tid: 1 }
     }
 
     #[test]
@@ -170,6 +183,7 @@ mod tests {
         let of_one = samples.iter().find(|sample| sample.who == 1).unwrap();
         assert_eq!(of_one.beside, [(2, 100.0), (3, 20.0)]);
         assert_eq!((of_one.cycles, of_one.instructions, of_one.misses), (100_000.0, 50_000.0, 7.0));
+        assert_eq!((of_one.tid, of_one.cpu, of_one.busy_beside), (1, 0, 1.0));
         // Of the last one's time half is known.
         assert!(samples.iter().all(|sample| sample.who != 3));
     }

@@ -1,5 +1,6 @@
 //! What Hearth is to do on this machine: options that several commands share.
 
+use super::isolation::IsolationChoice;
 use super::start::failure;
 use crate::failure::Failure;
 use crate::names::{self, NO_PLANNER, planner_names};
@@ -20,6 +21,9 @@ const NO_PAGES: &str = "none";
 /// The planners if none is named.
 const PLANNERS: &str = "masks,sets,gangs";
 
+/// The planners that there are.
+const NAMES: [&str; 4] = [planners::CACHE_FAIR, planners::GANGS, planners::MASKS, planners::SETS];
+
 #[derive(Clone, Debug, Args)]
 pub struct Choice {
     /// The policy: a name or a TOML file
@@ -30,8 +34,8 @@ pub struct Choice {
     #[arg(long, value_name = "PAGES")]
     pages: Option<String>,
     /// What plans while the scheduler runs, one after the other: masks parts the machine as its tasks' CPU
-    /// masks do, sets and gangs schedule the programs that asked for it
-    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names(&planners::NAMES))]
+    /// masks do, sets and gangs schedule the programs that asked for it, cache-fair makes up for neighbours
+    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names(&NAMES))]
     planner: Vec<String>,
     /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
     /// no sched_ext
@@ -40,6 +44,8 @@ pub struct Choice {
     /// Schedule the tasks of this cgroup only: a folder, a path in the hierarchy, or a unit's name
     #[arg(long, value_name = "CGROUP")]
     only: Option<String>,
+    #[command(flatten)]
+    isolation: IsolationChoice,
 }
 
 impl Choice {
@@ -58,7 +64,9 @@ impl Choice {
         let named = self.pages.as_deref().filter(|pages| *pages != NO_PAGES);
         let pages = named.map(names::live_page_policy).transpose()?;
         let follow = |policy| Box::new(FollowPages { policy, of_children: false }) as Box<dyn Service>;
-        Ok(Work { services: pages.map(follow).into_iter().collect(), cpusets: true, ..Work::default() })
+        let isolation = self.isolation.names_classes().then(|| self.isolation.isolation()).transpose()?;
+        let services = pages.map(follow).into_iter().collect();
+        Ok(Work { services, cpusets: true, isolation, ..Work::default() })
     }
 
     fn work_with(&self, of_children: bool) -> Result<Work, Failure> {
@@ -77,8 +85,11 @@ impl Choice {
         }
         let only = self.only.as_deref().map(cgroup::find).transpose().map_err(failure)?;
         let named = self.planner.iter().filter(|planner| *planner != NO_PLANNER);
-        let planners = named.cloned().collect();
-        Ok(Work { policy, services, only, planners, ..Work::default() })
+        let (isolating, planners): (Vec<_>, Vec<_>) =
+            named.cloned().partition(|planner| planner == planners::CACHE_FAIR);
+        let isolates = !isolating.is_empty() || self.isolation.names_classes();
+        let isolation = isolates.then(|| self.isolation.isolation()).transpose()?;
+        Ok(Work { policy, services, only, planners, isolation, ..Work::default() })
     }
 
     /// Whether it says that pages are to move.
@@ -114,6 +125,7 @@ impl Choice {
                 words.extend([option, value]);
             }
         }
+        words.extend(self.isolation.words());
         words.into_iter().map(str::to_owned).collect()
     }
 }
@@ -140,6 +152,16 @@ mod tests {
             &["--policy", "light", "--pages", "none", "--only", "a.service"],
             &["--policy", "fair", "--planner", "none"],
             &["--pages-only", "--pages", "./mine.toml"],
+            &[
+                "--policy",
+                "fair",
+                "--cache-fair",
+                "a.service",
+                "--cache-fair",
+                "/b",
+                "--best-effort",
+                "user:ada",
+            ],
         ] {
             assert_eq!(words(line), line);
         }

@@ -4,6 +4,7 @@ pub mod choice;
 pub mod cpus;
 pub mod doctor;
 pub mod explain;
+mod isolation;
 pub mod pages;
 pub mod plan;
 pub mod set;

@@ -1,7 +1,7 @@
 //! `hearth status`: who schedules this machine.
 
 use super::start::{ending, failure};
-use super::{pages, plan};
+use super::{isolation, pages, plan};
 use crate::failure::Outcome;
 use crate::output;
 use clap::Args;
@@ -47,7 +47,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let pages = pages::of(&status).as_ref().map(pages::summary).unwrap_or_default();
     let plan = status.planner.as_ref().map(plan::summary).unwrap_or_default()
         + &plan::programs(&status.programs)
-        + &status.fragments.as_ref().map(fragments).unwrap_or_default();
+        + &status.fragments.as_ref().map(fragments).unwrap_or_default()
+        + &status.isolation.as_ref().map(isolation::text).unwrap_or_default();
     let Some(policy) = &status.policy else {
         return output::print(&format!(
             "Hearth has run for {up} (process {}); the kernel's own scheduler schedules {what}\n{plan}{pages}",

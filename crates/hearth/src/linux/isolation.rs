@@ -1,0 +1,158 @@
+//! Whose speed is not to depend on neighbours: options of `hearth start`, and what its daemon tells of it.
+
+use super::start::failure;
+use crate::failure::Failure;
+use crate::table::{number, table};
+use anyhow::anyhow;
+use clap::Args;
+use comfy_table::Cell;
+use hearth_host::cgroup;
+use hearth_linux::isolation::{Classes, Counter, Isolation, IsolationStatus, Recorded, TaskStatus};
+use hearth_machine::host;
+use hearth_observe::COUNTERS_PERCENT;
+use hearth_observe::neighbours::{self, follow::Follow};
+use hearth_policy::isolation::{Bus, Counting};
+use hearth_policy::snapshot::Class;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Debug, Args)]
+pub struct IsolationChoice {
+    /// Have the speed of this cgroup's tasks not depend on who shares a cache with them: a path in the
+    /// hierarchy, a unit's name, or user:NAME; may be given again
+    #[arg(long, value_name = "CGROUP")]
+    pub cache_fair: Vec<String>,
+    /// Have this cgroup's tasks pay for it; may be given again
+    #[arg(long, value_name = "CGROUP")]
+    pub best_effort: Vec<String>,
+    /// What the kernel counts by itself stands for what a CPU would: for tests
+    #[arg(long, hide = true)]
+    software_counters: bool,
+    /// Runs in this file stand for what a CPU would count: for tests
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with = "software_counters")]
+    recorded_counters: Option<PathBuf>,
+}
+
+impl IsolationChoice {
+    /// Whether any class is named.
+    pub fn names_classes(&self) -> bool {
+        !self.cache_fair.is_empty() || !self.best_effort.is_empty()
+    }
+
+    /// What is to be isolated.
+    pub fn isolation(&self) -> Result<Arc<Isolation>, Failure> {
+        let mut classes = Classes::default();
+        for (names, class) in [(&self.cache_fair, Class::CacheFair), (&self.best_effort, Class::BestEffort)] {
+            for name in names {
+                classes.say(path(name)?, class).map_err(Failure::input)?;
+            }
+        }
+        let host = host::read(Path::new("/")).map_err(Failure::failed)?;
+        let machine = host.to_machine().map_err(Failure::failed)?;
+        let counter: Box<dyn Counter> = match &self.recorded_counters {
+            Some(file) => Box::new(Recorded::read(file).map_err(|why| Failure::Input(anyhow!(why)))?),
+            None => Box::new(Counters { software: self.software_counters }),
+        };
+        Ok(Arc::new(Isolation { classes, bus: Bus::of(&machine.machine), counter }))
+    }
+
+    /// The same as words of a command line.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        let fair = self.cache_fair.iter().flat_map(|name| ["--cache-fair", name]);
+        fair.chain(self.best_effort.iter().flat_map(|name| ["--best-effort", name]))
+    }
+}
+
+/// The path in the hierarchy of a cgroup. One that is given from `/` on need not be there yet.
+fn path(name: &str) -> Result<PathBuf, Failure> {
+    if let Some(user) = name.strip_prefix("user:") {
+        let user = cgroup::user_slice(user).ok_or_else(|| {
+            Failure::Input(anyhow!(
+                "there is no user {user}; `getent passwd` lists them, and user:NUMBER needs none"
+            ))
+        })?;
+        return Ok(user);
+    }
+    match cgroup::find(name).ok().and_then(|folder| cgroup::in_hierarchy(&folder)) {
+        Some(path) => Ok(path),
+        None if name.starts_with('/') && name != "/" => Ok(name.into()),
+        None => Err(cgroup::find(name).err().map_or_else(
+            || Failure::Input(anyhow!("{name} is a cgroup of version 1; classes need version 2")),
+            failure,
+        )),
+    }
+}
+
+/// The CPUs' own counters.
+#[derive(Debug)]
+struct Counters {
+    software: bool,
+}
+
+impl Counter for Counters {
+    fn begin(&self) -> Result<Box<dyn Counting>, String> {
+        let options = neighbours::Options {
+            by_cgroup: false,
+            duration: Duration::MAX,
+            counters_percent: COUNTERS_PERCENT,
+            software: self.software,
+        };
+        let follow = Follow::begin(&options).map_err(|error| error.to_string())?;
+        Ok(Box::new(follow))
+    }
+}
+
+/// What the daemon does for cache-fair programs.
+pub fn text(status: &IsolationStatus) -> String {
+    let mut text = match &status.not_measurable {
+        Some(why) => format!("Isolation: not measurable here: {why}. Nothing is made up for\n"),
+        None if status.groups.is_empty() => "Isolation: no cgroup of a class has tasks\n".to_owned(),
+        None => String::new(),
+    };
+    if status.groups.is_empty() {
+        return text;
+    }
+    let mut shown = table(&["cgroup", "class", "tasks", "share", "cpu.weight"], 2);
+    for group in &status.groups {
+        let weight = group.weight.as_ref().map_or(String::new(), |weight| match &weight.left_alone {
+            Some(why) => format!("{} ({why})", weight.now),
+            None => format!("{} (own: {})", weight.now, weight.before),
+        });
+        shown.add_row([
+            Cell::new(group.cgroup.display()),
+            Cell::new(if group.is_cache_fair { "cache-fair" } else { "best-effort" }),
+            number(group.tasks.to_string()),
+            number(format!("{:.1} %", f64::from(group.share_permille) / 10.0)),
+            Cell::new(weight),
+        ]);
+    }
+    text += &format!("{shown}\n");
+    let (strong, weak): (Vec<&TaskStatus>, Vec<_>) =
+        status.tasks.iter().partition(|task| task.weak.is_none());
+    for task in strong {
+        text += &format!("  {}\n", sentence(task));
+    }
+    match weak.as_slice() {
+        [] => {}
+        [task] => text += &format!("  {}\n", sentence(task)),
+        [task, ..] => {
+            text += &format!("  {} tasks have no estimate yet, such as {}\n", weak.len(), sentence(task));
+        }
+    }
+    text
+}
+
+/// How a cache-fair task stands, in words.
+pub fn sentence(task: &TaskStatus) -> String {
+    let TaskStatus { tid, ipc, fair_ipc, share_permille, .. } = task;
+    match &task.weak {
+        Some(why) => format!("{tid}: {ipc:.2} instructions a cycle; no estimate: {why}"),
+        None => format!(
+            "{tid}: {ipc:.2} instructions a cycle, {fair_ipc:.2} with a fair part of the cache; its share is \
+             {:.1} % of its own, and {:+.1} G cycles so far",
+            f64::from(*share_permille) / 10.0,
+            task.given_cycles as f64 / 1e9
+        ),
+    }
+}
