@@ -1,6 +1,7 @@
 //! One change on the host: what is needed to undo it, and to see that it is still ours.
 
 use crate::damon::{self, Claim};
+use crate::error::errno;
 use crate::task::{Class, EXT, OTHER, Thread, class_name, name_of};
 use crate::{Outcome, cgroup, cpuset};
 use rustix::io::Errno;
@@ -114,8 +115,7 @@ fn numa_balancing() -> Option<u32> {
 }
 
 fn set_numa_balancing(mode: u32) -> Result<(), Errno> {
-    let written = std::fs::write(NUMA_BALANCING, mode.to_string());
-    written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    std::fs::write(NUMA_BALANCING, mode.to_string()).map_err(errno)
 }
 
 fn undo_numa_balancing(before: u32) -> Outcome {
