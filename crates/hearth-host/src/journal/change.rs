@@ -3,7 +3,7 @@
 use crate::damon::{self, Claim};
 use crate::error::errno;
 use crate::task::{Class, EXT, OTHER, Thread, class_name, name_of};
-use crate::{Outcome, cgroup, cpuset};
+use crate::{Outcome, cgroup, cpuset, weight};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -57,6 +57,11 @@ pub enum Change {
         /// Where its processes were, and are to go back to.
         back: PathBuf,
     },
+    /// The weight of a cgroup was scaled.
+    Weight {
+        /// Which, and what it was and is.
+        claim: weight::Claim,
+    },
 }
 
 /// The file of NUMA balancing's mode.
@@ -73,6 +78,7 @@ impl Change {
         match self {
             Self::Class { thread, .. } => thread.is_there(),
             Self::NewCgroup { folder, .. } => folder.is_dir(),
+            Self::Weight { claim } => claim.is_there(),
             Self::Cgroup { .. } | Self::Damon { .. } | Self::NumaBalancing { .. } | Self::Cpusets { .. } => {
                 true
             }
@@ -88,6 +94,7 @@ impl Change {
             Self::NumaBalancing { .. } => set_numa_balancing(0),
             Self::Cpusets { root } => cpuset::switch_on(root),
             Self::NewCgroup { folder, .. } => cpuset::make_group(folder),
+            Self::Weight { claim } => claim.make(),
         }
     }
 
@@ -106,6 +113,15 @@ impl Change {
             Self::NumaBalancing { before } => undo_numa_balancing(*before),
             Self::Cpusets { root } => cpuset::switch_off(root),
             Self::NewCgroup { folder, back } => cpuset::remove_group(folder, back),
+            Self::Weight { claim } => claim.undo(),
+        }
+    }
+
+    /// Whether undoing this one undoes the other, earlier one too.
+    pub(super) fn replaces(&self, old: &Self) -> bool {
+        match (self, old) {
+            (Self::Weight { claim }, Self::Weight { claim: old }) => claim.folder() == old.folder(),
+            _ => false,
         }
     }
 }
@@ -196,6 +212,9 @@ impl fmt::Display for Change {
             Self::Cpusets { root } => write!(out, "cpusets in {}: off again", root.display()),
             Self::NewCgroup { folder, back } => {
                 write!(out, "{}: removed, its processes back in {}", folder.display(), back.display())
+            }
+            Self::Weight { claim } => {
+                write!(out, "{}: weight back to {}", claim.folder().display(), claim.before())
             }
         }
     }
