@@ -2,7 +2,8 @@
 
 use crate::Error;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -157,6 +158,13 @@ pub fn threads(folder: &Path) -> Vec<i32> {
         text.map(|text| text.lines().filter_map(|line| line.trim().parse().ok()).collect::<Vec<i32>>())
     };
     descendants(folder).into_iter().filter_map(list).flatten().collect()
+}
+
+/// Writes a file of a cgroup, which must be there.
+pub(crate) fn write(folder: &Path, file: &str, text: impl AsRef<[u8]>) -> io::Result<()> {
+    // In one call, as the kernel wants it.
+    let file = OpenOptions::new().write(true).truncate(true).open(folder.join(file));
+    file.and_then(|mut file| file.write_all(text.as_ref()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What can go wrong with a machine: what is wrong, and what to do.
 
+use rustix::io::Errno;
 use std::io;
 use std::path::PathBuf;
 
@@ -47,6 +48,11 @@ pub enum Error {
     /// The host's topology.
     #[error(transparent)]
     Topology(#[from] hearth_machine::host::HostError),
+}
+
+/// What the system says, as its number.
+pub(crate) fn errno(error: io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }
 
 impl Error {

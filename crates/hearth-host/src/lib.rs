@@ -18,6 +18,7 @@ pub mod service;
 pub mod task;
 pub mod threads;
 pub mod times;
+pub mod weight;
 
 pub use error::Error;
 pub use outcome::Outcome;

@@ -9,6 +9,7 @@ mod own;
 pub use own::{is_on, make_group, remove_group, switch_off, switch_on};
 
 use crate::Error;
+use crate::cgroup::write;
 use hearth_machine::list::{parse_list, show_list};
 use procfs::process::Process;
 use std::collections::BTreeSet;
@@ -195,14 +196,6 @@ fn cpus(folder: &Path, file: &str) -> io::Result<BTreeSet<usize>> {
     let list = parse_list(text.trim());
     list.map(|list| list.into_iter().collect())
         .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, format!("{file}: {text:?} is no list of CPUs")))
-}
-
-fn write(folder: &Path, file: &str, text: impl AsRef<[u8]>) -> io::Result<()> {
-    // In one call, as the kernel wants it.
-    fs::OpenOptions::new().write(true).open(folder.join(file)).and_then(|mut file| {
-        use io::Write;
-        file.write_all(text.as_ref())
-    })
 }
 
 fn impossible(problem: impl Into<String>) -> Error {

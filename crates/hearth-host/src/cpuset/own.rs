@@ -1,7 +1,9 @@
 //! What Hearth changes, and how it takes that back: the controller, and cgroups of its own.
 
-use super::{CONTROLLER, enter, processes, write};
-use crate::{Outcome, cgroup};
+use super::{CONTROLLER, enter, processes};
+use crate::Outcome;
+use crate::cgroup::{self, write};
+use crate::error::errno;
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -92,8 +94,4 @@ fn go_back(back: &Path, pid: i32) -> io::Result<()> {
         }
     }
     Err(refused)
-}
-
-fn errno(error: io::Error) -> Errno {
-    Errno::from_io_error(&error).unwrap_or(Errno::IO)
 }

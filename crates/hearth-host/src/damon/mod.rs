@@ -5,6 +5,7 @@
 //! entries, and leaves it alone from the moment when it finds it changed.
 
 use crate::Outcome;
+use crate::error::errno;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -190,7 +191,6 @@ impl List {
 
 /// Makes the entries of a claim.
 pub(crate) fn make(claim: Claim) -> Result<(), Errno> {
-    let errno = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
     List::here().take(claim).map_err(errno)
 }
 

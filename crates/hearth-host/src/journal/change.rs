@@ -1,8 +1,9 @@
 //! One change on the host: what is needed to undo it, and to see that it is still ours.
 
 use crate::damon::{self, Claim};
+use crate::error::errno;
 use crate::task::{Class, EXT, OTHER, Thread, class_name, name_of};
-use crate::{Outcome, cgroup, cpuset};
+use crate::{Outcome, cgroup, cpuset, weight};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -56,6 +57,11 @@ pub enum Change {
         /// Where its processes were, and are to go back to.
         back: PathBuf,
     },
+    /// The weight of a cgroup was scaled.
+    Weight {
+        /// Which, and what it was and is.
+        claim: weight::Claim,
+    },
 }
 
 /// The file of NUMA balancing's mode.
@@ -72,6 +78,7 @@ impl Change {
         match self {
             Self::Class { thread, .. } => thread.is_there(),
             Self::NewCgroup { folder, .. } => folder.is_dir(),
+            Self::Weight { claim } => claim.is_there(),
             Self::Cgroup { .. } | Self::Damon { .. } | Self::NumaBalancing { .. } | Self::Cpusets { .. } => {
                 true
             }
@@ -87,6 +94,7 @@ impl Change {
             Self::NumaBalancing { .. } => set_numa_balancing(0),
             Self::Cpusets { root } => cpuset::switch_on(root),
             Self::NewCgroup { folder, .. } => cpuset::make_group(folder),
+            Self::Weight { claim } => claim.make(),
         }
     }
 
@@ -105,6 +113,15 @@ impl Change {
             Self::NumaBalancing { before } => undo_numa_balancing(*before),
             Self::Cpusets { root } => cpuset::switch_off(root),
             Self::NewCgroup { folder, back } => cpuset::remove_group(folder, back),
+            Self::Weight { claim } => claim.undo(),
+        }
+    }
+
+    /// Whether undoing this one undoes the other, earlier one too.
+    pub(super) fn replaces(&self, old: &Self) -> bool {
+        match (self, old) {
+            (Self::Weight { claim }, Self::Weight { claim: old }) => claim.folder() == old.folder(),
+            _ => false,
         }
     }
 }
@@ -114,8 +131,7 @@ fn numa_balancing() -> Option<u32> {
 }
 
 fn set_numa_balancing(mode: u32) -> Result<(), Errno> {
-    let written = std::fs::write(NUMA_BALANCING, mode.to_string());
-    written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    std::fs::write(NUMA_BALANCING, mode.to_string()).map_err(errno)
 }
 
 fn undo_numa_balancing(before: u32) -> Outcome {
@@ -196,6 +212,9 @@ impl fmt::Display for Change {
             Self::Cpusets { root } => write!(out, "cpusets in {}: off again", root.display()),
             Self::NewCgroup { folder, back } => {
                 write!(out, "{}: removed, its processes back in {}", folder.display(), back.display())
+            }
+            Self::Weight { claim } => {
+                write!(out, "{}: weight back to {}", claim.folder().display(), claim.before())
             }
         }
     }

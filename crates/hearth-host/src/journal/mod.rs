@@ -4,6 +4,9 @@
 //! The file is lines of JSON: a header that names the boot of the machine, then the changes in their
 //! order. A last line without its end was cut off by a crash before its change was made. Any other
 //! line that cannot be read is damage: the file is kept aside, and what can be read is undone.
+//!
+//! A change that is made again and again, such as a weight, stands there in its last form: that takes the
+//! place of the one before, which may still be in the file for a while.
 
 mod change;
 
@@ -23,6 +26,9 @@ pub const NAME: &str = "journal";
 /// A journal with more changes than this loses those whose tasks are gone.
 const COMPACT_ABOVE: usize = 1024;
 
+/// Lines in the file that others have taken the place of, at most.
+const REPLACED: usize = 64;
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -38,6 +44,8 @@ pub struct Journal {
     /// Nothing until there is a change.
     file: Option<File>,
     changes: Vec<Change>,
+    /// Lines in the file that others have taken the place of.
+    replaced: usize,
     compact_above: usize,
 }
 
@@ -50,20 +58,30 @@ impl Journal {
         if path.exists() {
             return Err(Error::file(path)(ErrorKind::AlreadyExists.into()));
         }
-        Ok(Self { folder: folder.to_owned(), file: None, changes: Vec::new(), compact_above: COMPACT_ABOVE })
+        Ok(Self {
+            folder: folder.to_owned(),
+            file: None,
+            changes: Vec::new(),
+            replaced: 0,
+            compact_above: COMPACT_ABOVE,
+        })
     }
 
     /// Writes changes down, and makes them when they are on the disk. Returns those that the system
     /// refused; a task that is gone is none of them.
+    ///
+    /// # Errors
+    /// If they cannot be written down. Then none is made.
     pub fn make(&mut self, changes: Vec<Change>) -> Result<Vec<(Change, Errno)>, Error> {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
+        self.compact()?;
         let mut text = Vec::new();
         changes.iter().try_for_each(|change| line(&mut text, change)).map_err(self.error())?;
         let mut file = match self.file.take() {
             Some(file) => file,
-            None => write_whole(&self.folder, &[])?,
+            None => self.write_whole()?,
         };
         file.write_all(&text).and_then(|()| file.sync_data()).map_err(self.error())?;
         self.file = Some(file);
@@ -74,13 +92,40 @@ impl Journal {
                 Err(error) => refused.push((change.clone(), error)),
             }
         }
-        self.changes.extend(changes);
-        if self.changes.len() > self.compact_above {
+        self.replaced += changes.into_iter().map(|change| add(&mut self.changes, change)).sum::<usize>();
+        Ok(refused)
+    }
+
+    /// Forgets changes that are no longer Hearth's to undo.
+    ///
+    /// # Errors
+    /// If they cannot be taken out of the file. The next change tries again.
+    pub fn forget(&mut self, is_over: impl Fn(&Change) -> bool) -> Result<(), Error> {
+        let before = self.changes.len();
+        self.changes.retain(|change| !is_over(change));
+        if self.changes.len() < before {
+            self.file = None;
+            self.file = Some(self.write_whole()?);
+        }
+        Ok(())
+    }
+
+    fn compact(&mut self) -> Result<(), Error> {
+        let is_long = self.changes.len() > self.compact_above;
+        if is_long {
             self.changes.retain(Change::is_alive);
-            self.file = Some(write_whole(&self.folder, &self.changes)?);
             self.compact_above = COMPACT_ABOVE.max(2 * self.changes.len());
         }
-        Ok(refused)
+        if is_long || self.replaced >= REPLACED {
+            self.file = Some(self.write_whole()?);
+        }
+        Ok(())
+    }
+
+    fn write_whole(&mut self) -> Result<File, Error> {
+        let file = write_whole(&self.folder, &self.changes)?;
+        self.replaced = 0;
+        Ok(file)
     }
 
     fn error<E: Into<std::io::Error>>(&self) -> impl FnOnce(E) -> Error {
@@ -166,6 +211,15 @@ pub fn undo(folder: &Path) -> Result<Report, Error> {
     Ok(report)
 }
 
+/// Adds a change, in place of those that it is the last form of. Returns how many these were.
+fn add(changes: &mut Vec<Change>, change: Change) -> usize {
+    let before = changes.len();
+    changes.retain(|old| !change.replaces(old));
+    let replaced = before - changes.len();
+    changes.push(change);
+    replaced
+}
+
 fn is_this_boot(boot: &str) -> bool {
     task::boot_id().is_ok_and(|now| now == boot)
 }
@@ -185,7 +239,7 @@ impl Read {
             let header =
                 || serde_json::from_slice::<Header>(line).ok().filter(|header| header.hearth_journal == 1);
             if let Ok(change) = serde_json::from_slice(line) {
-                read.changes.push(change);
+                add(&mut read.changes, change);
             } else if let (0, Some(header)) = (index, header()) {
                 read.boot = Some(header.boot);
             } else {

@@ -158,6 +158,19 @@ fn a_long_journal_forgets_tasks_that_are_gone() {
     assert_eq!(Read::parse(&fs::read(folder.path().join(NAME)).unwrap()).changes.len(), 2);
 }
 
+#[test]
+fn a_change_that_cannot_be_written_down_is_not_made_and_loses_none_of_those_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second, third) = (Sleeper::start(), Sleeper::start(), Sleeper::start());
+    let mut journal = Journal::begin(folder.path()).unwrap();
+    journal.make(vec![first.to_batch()]).unwrap();
+    journal.file = Some(File::open(folder.path().join(NAME)).unwrap());
+    journal.make(vec![second.to_batch()]).unwrap_err();
+    assert_eq!(second.class().policy, OTHER);
+    journal.make(vec![third.to_batch()]).unwrap();
+    assert_eq!(outcomes(&undo(folder.path()).unwrap()), [Outcome::Undone(1), Outcome::Undone(1)]);
+}
+
 proptest! {
     #[test]
     fn no_bytes_at_all_make_reading_fail(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
