@@ -1,5 +1,6 @@
-//! The road between tasks and cpusets: snapshots as under the scheduler, plans written to cgroups.
+//! The road between tasks and cgroups: snapshots as under the scheduler, plans written as CPUs and weights.
 
+use crate::isolation::Weighing;
 use crate::planning::Road;
 use crate::programs::Programs;
 use crate::{Error, Snapshots, memory};
@@ -14,15 +15,16 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// See the module.
 pub(crate) struct CpusetRoad {
     programs: Programs,
-    /// From the first set on: with the CPUs that were online when this was loaded.
+    weighing: Option<Weighing>,
+    /// From the first set or class on: with the CPUs that were online when this was loaded.
     snapshots: Option<(String, Snapshots)>,
     sequence: u64,
     last: Plan,
 }
 
 impl CpusetRoad {
-    pub(crate) fn new(programs: Programs) -> Self {
-        Self { programs, snapshots: None, sequence: 0, last: Plan::default() }
+    pub(crate) fn new(programs: Programs, weighing: Option<Weighing>) -> Self {
+        Self { programs, weighing, snapshots: None, sequence: 0, last: Plan::default() }
     }
 
     fn snapshots(&mut self) -> Result<&mut Snapshots, Error> {
@@ -41,15 +43,22 @@ impl CpusetRoad {
 
 impl Road for CpusetRoad {
     fn snapshot(&mut self) -> Result<Snapshot, Error> {
-        let Some(cpus) = self.programs.shared_cpus() else { return Ok(Snapshot::default()) };
+        let cpus = self.programs.shared_cpus();
+        if cpus.is_none() && self.weighing.is_none() {
+            return Ok(Snapshot::default());
+        }
         let mut snapshot = self.snapshots()?.take()?;
-        snapshot.cpus.retain(|cpu| cpus.contains(&cpu.number));
-        self.programs.follow(&mut snapshot);
+        if let Some(cpus) = cpus {
+            snapshot.cpus.retain(|cpu| cpus.contains(&cpu.number));
+            self.programs.follow(&mut snapshot);
+        }
+        self.weighing.iter_mut().for_each(|weighing| weighing.follow(&mut snapshot));
         Ok(snapshot)
     }
 
     fn publish(&mut self, snapshot: &Snapshot, plan: &Plan, _: u64) -> (Outcome, u64) {
         self.programs.place(snapshot, plan);
+        self.weighing.iter_mut().for_each(|weighing| weighing.weigh(snapshot, plan));
         if self.last == *plan {
             return (Outcome::Renewed, self.sequence);
         }

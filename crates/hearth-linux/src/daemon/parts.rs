@@ -1,7 +1,7 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
 use crate::cpusets::{CpusetRoad, Cpusets};
-use crate::isolation::{self, Isolation};
+use crate::isolation::{self, Isolation, Weighing};
 use crate::only::Only;
 use crate::planning::{Beside, Planning, Reach, Stuck};
 use crate::programs::Programs;
@@ -83,9 +83,10 @@ impl Parts {
             parts.planning = Some(Planning::begin(Controller::new(planners), beside)?);
         } else if work.cpusets {
             parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
-            let controller = Controller::new(vec![Box::new(planners::Sets::beside_others())]);
-            let road = CpusetRoad::new(parts.programs.clone());
-            parts.planning = Some(Planning::on(controller, road)?);
+            planners.insert(0, Box::new(planners::Sets::beside_others()));
+            let weighing = isolation.map(|begin| Weighing::new(begin(), Arc::clone(journal)));
+            let road = CpusetRoad::new(parts.programs.clone(), weighing);
+            parts.planning = Some(Planning::on(Controller::new(planners), road)?);
         }
         parts.load(work)?;
         if let (Some(cgroup), Some(_)) = (&work.only, &parts.scheduler) {

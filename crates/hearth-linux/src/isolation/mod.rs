@@ -4,9 +4,11 @@
 
 mod classes;
 mod recorded;
+mod weighing;
 
 pub use classes::{ClassError, Classes};
 pub use recorded::Recorded;
+pub(crate) use weighing::Weighing;
 
 use hearth_policy::isolation::{Bus, Confidence, Counting};
 use hearth_policy::planners::CacheFair;

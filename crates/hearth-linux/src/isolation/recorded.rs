@@ -3,12 +3,15 @@
 use super::Counter;
 use hearth_policy::Snapshot;
 use hearth_policy::isolation::Counting;
-use hearth_policy::snapshot::{Class, Run};
+use hearth_policy::snapshot::{Class, Run, Task};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Cycles in a nanosecond of CPU time.
 const CYCLES_PER_NS: u64 = 3;
+
+/// The longest run, in CPU time.
+const RUN_NS: u64 = 20_000_000;
 
 /// Runs in a file: a line for each, with instructions, own misses, and misses of one co-runner for each thousand
 /// cycles. Cache-fair tasks do what it says, one line after the other and again from the first, as long as
@@ -64,42 +67,48 @@ impl Counting for Replay {
                 continue;
             }
             self.ran_ns.insert(task.tid, task.ran_ns);
-            let ran_ns = task.ran_ns.saturating_sub(*before.get(&task.tid).unwrap_or(&task.ran_ns));
-            let [instructions, misses, others_misses] = self.lines[self.next % self.lines.len()];
-            let cycles = ran_ns * CYCLES_PER_NS;
-            let part = |per_thousand: f64| (per_thousand * cycles as f64 / 1e3) as u64;
-            let run = Run {
-                tid: task.tid,
-                group: task.group,
-                cpu: task.cpu,
-                cycles,
-                instructions: part(instructions),
-                misses: part(misses),
-                transfers: part(misses),
-                others_misses: part(others_misses),
-                others_transfers: part(others_misses),
-                others: 1,
-            };
-            if run.is_possible() {
-                self.next += 1;
-                runs.push(run);
+            let mut left_ns = task.ran_ns.saturating_sub(*before.get(&task.tid).unwrap_or(&task.ran_ns));
+            while left_ns > 0 {
+                let ns = left_ns.min(RUN_NS);
+                left_ns -= ns;
+                runs.push(self.run(task, ns * CYCLES_PER_NS));
             }
         }
         Ok(runs)
     }
 }
 
+impl Replay {
+    fn run(&mut self, task: &Task, cycles: u64) -> Run {
+        let [instructions, misses, others_misses] = self.lines[self.next % self.lines.len()];
+        self.next += 1;
+        let part = |per_thousand: f64| (per_thousand * cycles as f64 / 1e3) as u64;
+        Run {
+            tid: task.tid,
+            group: task.group,
+            cpu: task.cpu,
+            cycles,
+            instructions: part(instructions),
+            misses: part(misses),
+            transfers: part(misses),
+            others_misses: part(others_misses),
+            others_transfers: part(others_misses),
+            others: 1,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth_policy::snapshot::Task;
 
     #[test]
     fn a_task_does_what_was_recorded_for_as_long_as_it_runs() {
         let recorded = Recorded::parse("500 10 20\n\n400 12 40\n").unwrap();
         let mut counting = recorded.begin().unwrap();
         let mut of = |ran_ns| {
-            let mut snapshot = Snapshot { classes: [(1, Class::CacheFair)].into(), ..Snapshot::default() };
+            let mut snapshot = Snapshot::default();
+            snapshot.classes.insert(1, Class::CacheFair);
             snapshot.add(Task { tid: 7, group: 1, ran_ns, ..Task::default() });
             snapshot.add(Task { tid: 8, group: 2, ran_ns, ..Task::default() });
             counting.runs(&snapshot).unwrap()

@@ -106,7 +106,7 @@ impl Counter for Counters {
 /// What the daemon does for cache-fair programs.
 pub fn text(status: &IsolationStatus) -> String {
     let mut text = match &status.not_measurable {
-        Some(why) => format!("Isolation: not measurable here: {why}. Nothing is made up for\n"),
+        Some(why) => format!("Isolation: {why}; so nothing is made up for\n"),
         None if status.groups.is_empty() => "Isolation: no cgroup of a class has tasks\n".to_owned(),
         None => String::new(),
     };
@@ -116,7 +116,7 @@ pub fn text(status: &IsolationStatus) -> String {
     let mut shown = table(&["cgroup", "class", "tasks", "share", "cpu.weight"], 2);
     for group in &status.groups {
         let weight = group.weight.as_ref().map_or(String::new(), |weight| match &weight.left_alone {
-            Some(why) => format!("{} ({why})", weight.now),
+            Some(why) => why.clone(),
             None => format!("{} (own: {})", weight.now, weight.before),
         });
         shown.add_row([
@@ -133,12 +133,11 @@ pub fn text(status: &IsolationStatus) -> String {
     for task in strong {
         text += &format!("  {}\n", sentence(task));
     }
-    match weak.as_slice() {
-        [] => {}
-        [task] => text += &format!("  {}\n", sentence(task)),
-        [task, ..] => {
-            text += &format!("  {} tasks have no estimate yet, such as {}\n", weak.len(), sentence(task));
-        }
+    // Of those without an estimate one that runs tells most.
+    if let Some(task) = weak.iter().max_by(|one, other| one.ipc.total_cmp(&other.ipc)) {
+        let others =
+            if weak.len() > 1 { format!(" ({} others neither)", weak.len() - 1) } else { String::new() };
+        text += &format!("  {}{others}\n", sentence(task));
     }
     text
 }
