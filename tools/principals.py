@@ -8,6 +8,7 @@ import os
 import random
 import resource
 import shutil
+import socket
 import subprocess
 import time
 import zlib
@@ -131,6 +132,16 @@ class Compiler(Principal):
         subprocess.run(["cc", "-O1", "-c", self.source, "-o", self.source.with_suffix(".o")], check=True)
 
 
+def listens(path):
+    """Whether a server takes connections at this socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(str(path))
+            return True
+        except OSError:
+            return False
+
+
 class Redis(Principal):
     """The server and who asks it share a CPU."""
 
@@ -145,10 +156,12 @@ class Redis(Principal):
         self.socket = folder.resolve() / f"redis-{os.getpid()}.socket"
 
     def begin(self):
+        # The one before was killed, and has left it.
+        self.socket.unlink(missing_ok=True)
         self.server = subprocess.Popen(
             ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"],
             stdout=subprocess.DEVNULL)
-        while not self.socket.exists():
+        while not listens(self.socket):
             if self.server.poll() is not None:
                 raise RuntimeError("redis-server does not start")
             time.sleep(0.01)
