@@ -7,6 +7,7 @@
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
+# make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
 #             demo and all benches with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
@@ -14,7 +15,7 @@ CARGO ?= cargo
 OUT := target/demo
 SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments book build static deb packages lab-packages
+.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation book build static deb packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -75,7 +76,7 @@ lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
 	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth-follow/preload/*.[ch] crates/hearth-follow/benches/programs/*.c \
+		crates/hearth/benches/programs/*.c crates/hearth-follow/preload/*.[ch] crates/hearth-follow/benches/programs/*.c \
 		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
 		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
 		crates/hearth-trace/plugin/*.[ch] \
@@ -107,6 +108,11 @@ bench-parallel: packages static
 bench-fragments: packages
 	@tools/install-packages python3=python3
 	@tools/bench-fragments $(BENCH)/fragments $(if $(SMALL),--small)
+
+# Redis is measured where it is. Shares and Hearth's scheduler take root, and are left out without.
+bench-isolation: packages static
+	@tools/install-packages python3=python3
+	@tools/bench-isolation $(STATIC) $(BENCH)/isolation $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.
 book:
