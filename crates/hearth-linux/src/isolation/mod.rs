@@ -5,7 +5,7 @@
 mod classes;
 mod recorded;
 
-pub use classes::{ClassError, Classes};
+pub use classes::{ClassError, Classes, OWN};
 pub use recorded::Recorded;
 
 use hearth_policy::isolation::{Bus, Confidence, Counting};
