@@ -1,11 +1,19 @@
 //! Control groups: which folder a user means, and which threads are in it.
 
+mod own;
+
+pub use own::Own;
+
 use crate::Error;
+use procfs::process::Process;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+
+/// Files of a cgroup that limit its processes, unless they are empty or begin with `max`.
+const LIMITS: [&str; 3] = ["cpu.max", "memory.max", "cpuset.cpus"];
 
 /// Files that list the threads of a cgroup: version 2, version 1.
 const THREAD_LISTS: [&str; 2] = ["cgroup.threads", "tasks"];
@@ -60,7 +68,7 @@ fn user_slice_in(passwd: &str, user: &str) -> Option<PathBuf> {
 
 /// Where hierarchies are mounted, those first in which a name is looked for first.
 fn roots() -> Vec<(u8, PathBuf)> {
-    let mounts = procfs::process::Process::myself().and_then(|own| own.mountinfo());
+    let mounts = Process::myself().and_then(|own| own.mountinfo());
     let mounts = mounts.into_iter().flatten();
     let mut roots: Vec<(u8, PathBuf)> =
         mounts.filter_map(|mount| Some((preference(&mount)?, mount.mount_point))).collect();
@@ -158,6 +166,40 @@ pub fn threads(folder: &Path) -> Vec<i32> {
         text.map(|text| text.lines().filter_map(|line| line.trim().parse().ok()).collect::<Vec<i32>>())
     };
     descendants(folder).into_iter().filter_map(list).flatten().collect()
+}
+
+/// The cgroup of a process, in the hierarchy of version 2 that is mounted here.
+pub(crate) fn of_process(root: &Path, pid: i32) -> Result<PathBuf, Error> {
+    let wrong = |problem: &str| Error::Process { pid, problem: problem.to_owned() };
+    let groups = Process::new(pid).and_then(|process| process.cgroups());
+    let groups = groups.map_err(|_| wrong("it is gone"))?;
+    let path = groups.0.into_iter().find(|group| group.hierarchy == 0).map(|group| group.pathname);
+    let path = path.unwrap_or_default();
+    let parts: Vec<_> = Path::new(&path).components().filter(|part| *part != Component::RootDir).collect();
+    let folder = parts.iter().fold(root.to_owned(), |folder, part| folder.join(part));
+    let is_seen = parts.iter().all(|part| matches!(part, Component::Normal(_))) && folder.is_dir();
+    if is_seen { Ok(folder) } else { Err(wrong("its cgroup is outside of this container")) }
+}
+
+/// Why a process cannot leave its cgroup without losing what that means for it; nothing if it can.
+pub(crate) fn limit(root: &Path, folder: &Path) -> Option<String> {
+    let kind = fs::read_to_string(folder.join("cgroup.type")).unwrap_or_default();
+    if !matches!(kind.trim(), "" | "domain") {
+        return Some(format!("{} has threads apart from their process", folder.display()));
+    }
+    let groups = folder.ancestors().take_while(|group| group.starts_with(root));
+    let mut limits = groups.flat_map(|group| LIMITS.map(|file| group.join(file)));
+    let limit = limits.find(|path| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.split_whitespace().next().is_some_and(|word| word != "max")
+    });
+    limit.map(|limit| format!("{} limits it, and would no longer", limit.display()))
+}
+
+/// Whether a controller is on for the cgroups directly below this one.
+pub fn is_on(folder: &Path, controller: &str) -> bool {
+    let on = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
+    on.split_whitespace().any(|name| name == controller)
 }
 
 /// Writes a file of a cgroup, which must be there.

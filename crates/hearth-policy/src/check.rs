@@ -3,7 +3,7 @@
 use hearth_machine::located::{Fault, name, within};
 use hearth_machine::units::Nanoseconds;
 
-use crate::{Credit, Policy};
+use crate::{ClassNames, Credit, Policy};
 
 const MICROSECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
@@ -26,7 +26,8 @@ impl Policy {
         within("decay", self.decay_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
         self.check_credit()?;
         self.check_complex()?;
-        self.check_attached()
+        self.check_attached()?;
+        self.isolation.check()
     }
 
     fn check_credit(&self) -> Result<(), Fault> {
@@ -72,6 +73,24 @@ impl Policy {
                 Err(Fault::new(format!("credit.{key}"), what, "remove it, or remove `attached`"))
             }
         }
+    }
+}
+
+impl ClassNames {
+    fn check(&self) -> Result<(), Fault> {
+        for (key, names) in [("cache-fair", &self.cache_fair), ("best-effort", &self.best_effort)] {
+            for (place, name) in names.iter().enumerate() {
+                let wrong = |what, mend| Err(Fault::new(format!("isolation.{key}[{place}]"), what, mend));
+                if matches!(name.as_str(), "" | "/" | "user:") {
+                    let mend = "write a path below `/`, a unit's name, or `user:NAME`";
+                    return wrong(format!("{name:?} names no control group"), mend);
+                }
+                if key == "best-effort" && self.cache_fair.contains(name) {
+                    return wrong(format!("{name} is cache-fair already"), "leave it in one of the two");
+                }
+            }
+        }
+        Ok(())
     }
 }
 

@@ -62,6 +62,19 @@ pub struct Policy {
     pub attached: bool,
     /// With [`Discipline::Unix`]: every task's usage is halved each time that this has passed.
     pub decay_ns: u64,
+    /// Whose speed is not to depend on neighbours, and who pays for it. The simulator has no control groups,
+    /// and ignores it.
+    pub isolation: ClassNames,
+}
+
+/// Control groups that have a class, with all below them: a path in the hierarchy, a unit's name, or
+/// `user:NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassNames {
+    /// Those of [`snapshot::Class::CacheFair`].
+    pub cache_fair: Vec<String>,
+    /// Those of [`snapshot::Class::BestEffort`].
+    pub best_effort: Vec<String>,
 }
 
 /// How CPU time received becomes an order among tasks.
@@ -138,6 +151,7 @@ impl Policy {
             fade_permille: 0,
             attached: false,
             decay_ns: UNIX_DECAY_NS,
+            isolation: ClassNames::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use hearth_machine::located::{self, Fault, LocatedError};
 use hearth_machine::units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
-use crate::{Credit, Discipline, Policy, UNIX_DECAY_NS};
+use crate::{ClassNames, Credit, Discipline, Policy, UNIX_DECAY_NS};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +23,8 @@ struct File {
     fade: Option<f64>,
     #[serde(default)]
     credit: CreditText,
+    #[serde(default, skip_serializing_if = "IsolationText::is_empty")]
+    isolation: IsolationText,
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize)]
@@ -40,6 +42,21 @@ struct CreditText {
     llc: Nanoseconds,
     node: Nanoseconds,
     fragment: Nanoseconds,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct IsolationText {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cache_fair: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    best_effort: Vec<String>,
+}
+
+impl IsolationText {
+    fn is_empty(&self) -> bool {
+        self.cache_fair.is_empty() && self.best_effort.is_empty()
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -107,6 +124,10 @@ impl File {
             fade_permille,
             attached: self.attached,
             decay_ns: self.decay.map_or(UNIX_DECAY_NS, |decay| decay.0),
+            isolation: ClassNames {
+                cache_fair: self.isolation.cache_fair,
+                best_effort: self.isolation.best_effort,
+            },
         })
     }
 }
@@ -129,6 +150,10 @@ pub(crate) fn to_toml(policy: &Policy) -> String {
             llc: Nanoseconds(policy.credit.llc_ns),
             node: Nanoseconds(policy.credit.node_ns),
             fragment: Nanoseconds(policy.credit.fragment_ns),
+        },
+        isolation: IsolationText {
+            cache_fair: policy.isolation.cache_fair.clone(),
+            best_effort: policy.isolation.best_effort.clone(),
         },
     };
     // A struct of strings and numbers always has a TOML form.

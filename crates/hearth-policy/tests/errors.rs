@@ -1,6 +1,6 @@
 //! What a wrong policy is told: file, line, key, what is wrong and how to mend it.
 
-use hearth_policy::{Credit, Policy, PolicyError, presets};
+use hearth_policy::{ClassNames, Credit, Policy, PolicyError, presets};
 use proptest::prelude::*;
 
 fn preset(name: &str) -> &'static str {
@@ -77,6 +77,22 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn classes_that_cannot_be_are_refused() {
+    let fragment = "\nfragment = \"4 ms\"\n";
+    let with = |table: &str| format!("{fragment}[isolation]\n{table}\n");
+    let tables = [
+        "cache-fare = [\"web.service\"]",
+        "cache-fair = \"web.service\"",
+        "cache-fair = [\"web.service\", \"\"]",
+        "best-effort = [\"/\"]",
+        "cache-fair = [\"/a\", \"web.service\"]\nbest-effort = [\n  \"/b\",\n  \"web.service\",\n]",
+    ]
+    .map(with);
+    let edits: Vec<_> = tables.iter().map(|table| ("fair", fragment, table.as_str())).collect();
+    insta::assert_snapshot!(errors_after(&edits));
+}
+
+#[test]
 fn a_name_that_is_no_preset_and_no_file_lists_the_presets() {
     let error = Policy::load("no-such-policy").expect_err("missing").to_string();
     assert!(error.ends_with(
@@ -110,6 +126,8 @@ proptest! {
         credits in prop::array::uniform5(1_u64..800_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
         attached in any::<bool>(),
+        cache_fair in prop::collection::vec("[a-z/.:\"]{6,9}", 0..3),
+        best_effort in prop::collection::vec("[A-Z/.]{2,5}", 0..3),
     ) {
         let kept = |credit: u64| if attached { 0 } else { credit };
         let [time_ns, near @ ..] = credits;
@@ -121,6 +139,7 @@ proptest! {
             complex: fade_permille.is_some(),
             fade_permille: fade_permille.unwrap_or(0),
             attached,
+            isolation: ClassNames { cache_fair, best_effort },
             ..Policy::affinity(6, 6)
         };
         policy.check().expect("sensible");

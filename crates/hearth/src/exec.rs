@@ -1,5 +1,7 @@
 //! `hearth exec`: a program that follows the CPUs that it can get.
 
+mod class;
+
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use hearth_follow::ExecError;
@@ -14,6 +16,7 @@ Examples:
   hearth exec -- ./stencil 20000 20000
   hearth exec -v --report -- python3 train.py
   hearth exec --gang -- mpirun ./solver     all its tasks run at the same time
+  hearth exec --class best-effort -- make   what it costs cache-fair programs, it pays for
 
 Exit codes: the program's own, 127 if it was not found, 126 if it could not be started; a signal that
 ends it ends `hearth exec`, too.";
@@ -35,6 +38,10 @@ pub struct Arguments {
     /// With --set: the most CPUs that it is to have; an equal share of the machine if left out
     #[arg(long, value_name = "COUNT", requires = "set", value_parser = clap::value_parser!(u32).range(1..))]
     cpus: Option<u32>,
+    /// Give the program, and all that it begins, a class, by a cgroup of its own: whether its speed is not to
+    /// depend on who shares a cache with it, or it is to pay for that
+    #[arg(long, value_name = "CLASS", value_parser = class::parser())]
+    class: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -46,12 +53,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
             anstream::eprintln!("hearth: {text}");
         }
     };
+    let class = arguments.class.as_deref().map(|class| class::enter(class, arguments.set));
+    let mut class = class.transpose()?.flatten();
     let begun = |pid| {
+        class.iter_mut().for_each(class::leave);
         if arguments.gang || arguments.set {
             schedule_as_one(arguments, pid);
         }
     };
-    let ended = hearth_follow::exec(&arguments.command, say, begun).map_err(refusal)?;
+    let ended = hearth_follow::exec(&arguments.command, say, begun);
+    // The signal that ended the program is about to end this process.
+    drop(class);
+    let ended = ended.map_err(refusal)?;
     if arguments.report {
         anstream::eprintln!("hearth: {} {}", ended.name, ended.told);
     }

@@ -6,22 +6,20 @@
 
 mod own;
 
+pub(crate) use own::go_back;
 pub use own::{is_on, make_group, remove_group, switch_off, switch_on};
 
 use crate::Error;
-use crate::cgroup::write;
+use crate::cgroup::{self, write};
 use hearth_machine::list::{parse_list, show_list};
 use procfs::process::Process;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The controller's name.
 const CONTROLLER: &str = "cpuset";
-
-/// Files of a cgroup that limit its processes, unless they are empty or begin with `max`.
-const LIMITS: [&str; 3] = ["cpu.max", "memory.max", "cpuset.cpus"];
 
 /// The hierarchy of version 2, where it has cpusets.
 #[derive(Clone, Debug)]
@@ -89,15 +87,7 @@ impl Hierarchy {
     /// # Errors
     /// If the process is gone, or its cgroup is not seen from here.
     pub fn of_process(&self, pid: i32) -> Result<PathBuf, Error> {
-        let groups = Process::new(pid).and_then(|process| process.cgroups());
-        let groups = groups.map_err(|_| wrong(pid, "it is gone"))?;
-        let path = groups.0.into_iter().find(|group| group.hierarchy == 0).map(|group| group.pathname);
-        let path = path.unwrap_or_default();
-        let parts: Vec<_> =
-            Path::new(&path).components().filter(|part| *part != Component::RootDir).collect();
-        let folder = parts.iter().fold(self.root.clone(), |folder, part| folder.join(part));
-        let is_seen = parts.iter().all(|part| matches!(part, Component::Normal(_))) && folder.is_dir();
-        if is_seen { Ok(folder) } else { Err(wrong(pid, "its cgroup is outside of this container")) }
+        cgroup::of_process(&self.root, pid)
     }
 
     /// CPUs that are online and no partition's.
@@ -115,24 +105,14 @@ impl Hierarchy {
         cpus: &BTreeSet<usize>,
         is_ours: impl Fn(&Path) -> bool,
     ) -> BTreeSet<usize> {
-        let folders = crate::cgroup::descendants(&self.root).into_iter().filter(|folder| !is_ours(folder));
+        let folders = cgroup::descendants(&self.root).into_iter().filter(|folder| !is_ours(folder));
         let named = folders.filter_map(|folder| self::cpus(&folder, "cpuset.cpus").ok());
         named.filter(|named| !cpus.is_subset(named)).flatten().collect()
     }
 
     /// Why a process cannot leave its cgroup without losing what that means for it; nothing if it can.
     pub fn holds(&self, folder: &Path) -> Option<String> {
-        let kind = fs::read_to_string(folder.join("cgroup.type")).unwrap_or_default();
-        if !matches!(kind.trim(), "" | "domain") {
-            return Some(format!("{} has threads apart from their process", folder.display()));
-        }
-        let groups = folder.ancestors().take_while(|group| group.starts_with(&self.root));
-        let mut limits = groups.flat_map(|group| LIMITS.map(|file| group.join(file)));
-        let limit = limits.find(|path| {
-            let text = fs::read_to_string(path).unwrap_or_default();
-            text.split_whitespace().next().is_some_and(|word| word != "max")
-        });
-        limit.map(|limit| format!("{} limits it, and would no longer", limit.display()))
+        cgroup::limit(&self.root, folder)
     }
 }
 

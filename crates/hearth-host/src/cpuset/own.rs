@@ -21,11 +21,7 @@ pub fn switch_on(root: &Path) -> Result<(), Errno> {
 
 /// Whether cpusets are on for the cgroups directly below this one.
 pub fn is_on(root: &Path) -> bool {
-    fs::read_to_string(root.join(SWITCH)).is_ok_and(|text| names(&text))
-}
-
-fn names(controllers: &str) -> bool {
-    controllers.split_whitespace().any(|name| name == CONTROLLER)
+    cgroup::is_on(root, CONTROLLER)
 }
 
 /// Switches them off, unless another manager has begun to use them.
@@ -47,8 +43,7 @@ fn user(root: &Path) -> Option<PathBuf> {
     let below = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     below.filter(|path| path.is_dir()).find(|folder| {
         let says = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
-        ["cpuset.cpus", "cpuset.mems"].iter().any(|file| !says(file).trim().is_empty())
-            || names(&says(SWITCH))
+        ["cpuset.cpus", "cpuset.mems"].iter().any(|file| !says(file).trim().is_empty()) || is_on(folder)
     })
 }
 
@@ -83,7 +78,8 @@ pub fn remove_group(folder: &Path, back: &Path) -> Outcome {
     }
 }
 
-fn go_back(back: &Path, pid: i32) -> io::Result<()> {
+/// Moves a process to a cgroup, or to the nearest above it that takes it.
+pub(crate) fn go_back(back: &Path, pid: i32) -> io::Result<()> {
     let mut refused = io::Error::from(ErrorKind::NotFound);
     for folder in
         back.ancestors().filter(|folder| folder.is_dir()).take_while(|folder| cgroup::is_cgroup(folder))

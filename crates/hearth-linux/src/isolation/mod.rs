@@ -6,7 +6,7 @@ mod classes;
 mod recorded;
 mod weighing;
 
-pub use classes::{ClassError, Classes};
+pub use classes::{ClassError, Classes, OWN};
 pub use recorded::Recorded;
 pub(crate) use weighing::Weighing;
 

@@ -87,8 +87,12 @@ impl Choice {
         let named = self.planner.iter().filter(|planner| *planner != NO_PLANNER);
         let (isolating, planners): (Vec<_>, Vec<_>) =
             named.cloned().partition(|planner| planner == planners::CACHE_FAIR);
-        let isolates = !isolating.is_empty() || self.isolation.names_classes();
-        let isolation = isolates.then(|| self.isolation.isolation()).transpose()?;
+        let classes = match &policy {
+            Some(policy) => self.isolation.with(&policy.isolation),
+            None => self.isolation.clone(),
+        };
+        let isolates = !isolating.is_empty() || classes.names_classes();
+        let isolation = isolates.then(|| classes.isolation()).transpose()?;
         Ok(Work { policy, services, only, planners, isolation, ..Work::default() })
     }
 

@@ -11,6 +11,7 @@ use hearth_linux::isolation::{Classes, Counter, Isolation, IsolationStatus, Reco
 use hearth_machine::host;
 use hearth_observe::COUNTERS_PERCENT;
 use hearth_observe::neighbours::{self, follow::Follow};
+use hearth_policy::ClassNames;
 use hearth_policy::isolation::{Bus, Counting};
 use hearth_policy::snapshot::Class;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,14 @@ pub struct IsolationChoice {
 }
 
 impl IsolationChoice {
+    /// The same, and what a policy says.
+    pub fn with(&self, named: &ClassNames) -> Self {
+        let mut all = self.clone();
+        all.cache_fair.extend_from_slice(&named.cache_fair);
+        all.best_effort.extend_from_slice(&named.best_effort);
+        all
+    }
+
     /// Whether any class is named.
     pub fn names_classes(&self) -> bool {
         !self.cache_fair.is_empty() || !self.best_effort.is_empty()

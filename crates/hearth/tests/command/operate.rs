@@ -148,3 +148,37 @@ fn where_no_scheduler_can_be_loaded_start_and_trial_say_so_and_change_nothing() 
         assert!(!folder.path().join("journal").exists() && !folder.path().join("socket").exists());
     }
 }
+
+/// What `hearth exec` prints and says where no daemon runs.
+fn exec(arguments: &[&str]) -> (String, String, Option<i32>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = hearth(&[&["exec"], arguments].concat());
+    command.env("HEARTH_RUN", folder.path()).env_remove("LD_PRELOAD");
+    let done = command.output().unwrap();
+    let [printed, said] = [done.stdout, done.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    (printed, said, done.status.code())
+}
+
+#[test]
+fn a_program_with_a_class_runs_in_a_cgroup_of_its_own_or_as_others_do() {
+    let script = "cat /proc/self/cgroup; exit 7";
+    let (printed, said, code) = exec(&["--class", "best-effort", "--", "sh", "-c", script]);
+    assert_eq!(code, Some(7), "{said}");
+    assert!(said.contains("the program runs as others do"), "{said}");
+    let Some((_, name)) = printed.split_once("0::/hearth.best-effort/exec-") else {
+        println!("skipped the rest: this user or machine has no classes: {said}");
+        return;
+    };
+    assert!(said.starts_with("hearth: classes act under a Hearth that isolates"), "{said}");
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let root = mounts.lines().find(|line| line.contains(" cgroup2 ")).unwrap().split(' ').nth(1).unwrap();
+    let left = Path::new(root).join(format!("hearth.best-effort/exec-{}", name.lines().next().unwrap()));
+    assert!(!left.exists(), "{}", left.display());
+}
+
+#[test]
+fn a_program_with_a_class_that_cannot_be_run_has_the_codes_of_a_shell() {
+    assert_eq!(exec(&["--class", "cache-fair", "--", "no-such-program-anywhere"]).2, Some(127));
+    let (_, said, code) = exec(&["--class", "gold", "--", "true"]);
+    assert!(code == Some(2) && said.contains("cache-fair, best-effort"), "{said}");
+}
