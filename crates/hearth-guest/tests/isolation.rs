@@ -52,9 +52,12 @@ sleep 1
 hearth status
 hearth stop
 section scheduled
-start $CLASSES --recorded-counters /tmp/recorded; settle
+ifconfig lo up
+start $CLASSES --recorded-counters /tmp/recorded --metrics 127.0.0.1:9669; settle
 sleep 4
 used s 4
+hearth explain $fair --for 100ms | head -n 1
+wget -q -O - http://127.0.0.1:9669/metrics | grep '^hearth_cache_fair'
 hearth status
 hearth status --json >/tmp/status; echo json=$(grep -c fair_ipc /tmp/status)
 hearth stop
@@ -91,7 +94,25 @@ hearth start --no-scheduler --cache-fair /s/fair --best-effort /t/batch --record
 sleep 5
 hearth status
 hearth stop
+section exec
+start --planner cache-fair --recorded-counters /tmp/recorded; settle
+for class in cache-fair best-effort; do
+	hearth exec --class $class -- taskset 1 sh -c 'while :; do :; done' &
+	waits="$waits $!"
+	sleep 0.2
+done
+sleep 8
+hearth status
+for class in cache-fair best-effort; do
+	for process in $(cat /sys/fs/cgroup/hearth.$class/*/cgroup.procs); do
+		kill $process
+	done
+done
+wait $waits
+echo left=$(ls -d /sys/fs/cgroup/hearth.* 2>/dev/null | wc -l)
+hearth stop
 section wrong
+hearth start --pages-only --cache-fair /s/fair 2>&1 | head -n 1
 hearth start --cache-fair a.service 2>&1; echo status=$?
 hearth start --cache-fair /s/fair --best-effort /s/fair 2>&1; echo status=$?
 hearth start --cache-fair user:nobody-here 2>&1; echo status=$?
@@ -123,6 +144,31 @@ fn shares_follow_what_was_counted() {
     assert_eq!(numbers_in(output, "scheduled", "weight"), [100, 100, 100], "the scheduler needs none");
     assert!(says(output, "scheduled", "with a fair part of the cache"));
     assert_eq!(number(output, "scheduled", "json"), 1);
+}
+
+#[test]
+fn what_is_made_up_for_is_told() {
+    let Some(output) = output(Kernel::Pinned) else { return };
+    assert!(says(output, "scheduled", "cache-fair: "), "explain");
+    for metric in [
+        "cache_fair_tasks 1",
+        "cache_fair_estimated_tasks 1",
+        "cache_fair_share_ratios 1.",
+        "cache_fair_speed_ratios 0.",
+    ] {
+        let lines = &output.section("scheduled").unwrap().lines;
+        assert!(says(output, "scheduled", metric), "{metric}: {lines:#?}");
+    }
+}
+
+#[test]
+fn a_command_has_a_class_for_as_long_as_it_runs() {
+    let Some(output) = output(Kernel::Pinned) else { return };
+    for group in ["/hearth.best-effort   best-effort       1", "/hearth.cache-fair    cache-fair        1"] {
+        assert!(says(output, "exec", group), "{group}: {:#?}", output.section("exec").unwrap().lines);
+    }
+    assert!(says(output, "exec", "with a fair part of the cache"));
+    assert_eq!(number(output, "exec", "left"), 0);
 }
 
 #[test]
@@ -169,7 +215,7 @@ fn weights_are_given_back_after_any_ending() {
 fn classes_that_cannot_be_are_refused() {
     let Some(output) = output(Kernel::Pinned) else { return };
     assert_eq!(numbers_in(output, "wrong", "status"), [2, 2, 2]);
-    for words in ["no such cgroup", "cannot be both", "no user nobody-here"] {
+    for words in ["cannot be used with", "no such cgroup", "cannot be both", "no user nobody-here"] {
         assert!(says(output, "wrong", words), "{words}");
     }
 }

@@ -161,6 +161,7 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
             Metric::counter("fragments_refused", "Declarations that found no place", fragments.refused),
         ]
     }));
+    metrics.extend(status.isolation.iter().flat_map(IsolationStatus::metrics));
     metrics.extend(status.planner.iter().flat_map(|planner| planner.account.metrics(&planner.name)));
     metrics
 }

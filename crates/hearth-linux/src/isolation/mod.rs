@@ -10,6 +10,7 @@ pub use classes::{ClassError, Classes, OWN};
 pub use recorded::Recorded;
 pub(crate) use weighing::Weighing;
 
+use hearth_host::service::Metric;
 use hearth_policy::isolation::{Bus, Confidence, Counting};
 use hearth_policy::planners::CacheFair;
 use hearth_policy::planners::cache_fair::{Rule, Standing};
@@ -78,6 +79,39 @@ pub struct WeightStatus {
     /// Why it is left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_alone: Option<String>,
+}
+
+impl IsolationStatus {
+    /// The same for Prometheus: sums and means over tasks, for a label for each would make many series.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let strong: Vec<&TaskStatus> = self.tasks.iter().filter(|task| task.weak.is_none()).collect();
+        let mean = |of: fn(&TaskStatus) -> f64| {
+            strong.iter().map(|task| of(task)).sum::<f64>() / strong.len().max(1) as f64
+        };
+        let mut metrics = vec![
+            Metric::gauge("cache_fair_tasks", "Cache-fair tasks", self.tasks.len() as u64),
+            Metric::gauge(
+                "cache_fair_estimated_tasks",
+                "Cache-fair tasks of which it is known how fast they would be with a fair part of the cache",
+                strong.len() as u64,
+            ),
+        ];
+        if !strong.is_empty() {
+            metrics.extend([
+                Metric::ratio(
+                    "cache_fair_speed",
+                    "Instructions for each cycle, of those with a fair part of the cache: mean over estimated tasks",
+                    mean(|task| task.ipc / task.fair_ipc),
+                ),
+                Metric::ratio(
+                    "cache_fair_share",
+                    "CPU time, of what weights alone would give: mean over estimated tasks",
+                    mean(|task| f64::from(task.share_permille) / 1e3),
+                ),
+            ]);
+        }
+        metrics
+    }
 }
 
 /// What is known of a cache-fair task.

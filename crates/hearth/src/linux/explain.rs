@@ -2,7 +2,7 @@
 
 use super::start::failure;
 use super::trace::{none_runs, watch};
-use super::{no_process, plan};
+use super::{isolation, no_process, plan};
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::anyhow;
@@ -48,7 +48,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.json {
         return output::print_json(&json!({ "tasks": tasks, "decisions": last, "lost": told.lost }));
     }
-    output::print(&text(&tasks, last, arguments.duration))
+    let isolated = daemon::ask_status(&folder).map_err(failure)?.and_then(|status| status.isolation);
+    let isolated: String = isolated
+        .iter()
+        .flat_map(|isolation| &isolation.tasks)
+        .filter(|task| tids.contains(&task.tid))
+        .map(|task| format!("cache-fair: {}\n", isolation::sentence(task)))
+        .collect();
+    output::print(&format!("{isolated}{}", text(&tasks, last, arguments.duration)))
 }
 
 /// The thread ids of a process, or the thread itself.

@@ -14,7 +14,7 @@ use hearth_observe::neighbours::{self, follow::Follow};
 use hearth_policy::ClassNames;
 use hearth_policy::isolation::{Bus, Counting};
 use hearth_policy::snapshot::Class;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use std::time::Duration;
 pub struct IsolationChoice {
     /// Have the speed of this cgroup's tasks not depend on who shares a cache with them: a path in the
     /// hierarchy, a unit's name, or user:NAME; may be given again
-    #[arg(long, value_name = "CGROUP")]
+    #[arg(long, value_name = "CGROUP", conflicts_with = "pages_only")]
     pub cache_fair: Vec<String>,
     /// Have this cgroup's tasks pay for it; may be given again
-    #[arg(long, value_name = "CGROUP")]
+    #[arg(long, value_name = "CGROUP", conflicts_with = "pages_only")]
     pub best_effort: Vec<String>,
     /// What the kernel counts by itself stands for what a CPU would: for tests
     #[arg(long, hide = true)]
@@ -83,14 +83,21 @@ fn path(name: &str) -> Result<PathBuf, Failure> {
         })?;
         return Ok(user);
     }
-    match cgroup::find(name).ok().and_then(|folder| cgroup::in_hierarchy(&folder)) {
-        Some(path) => Ok(path),
-        None if name.starts_with('/') && name != "/" => Ok(name.into()),
-        None => Err(cgroup::find(name).err().map_or_else(
-            || Failure::Input(anyhow!("{name} is a cgroup of version 1; classes need version 2")),
-            failure,
-        )),
+    let version_1 = || Failure::Input(anyhow!("{name} is a cgroup of version 1; classes need version 2"));
+    match cgroup::find(name) {
+        Ok(folder) => cgroup::in_hierarchy(&folder).ok_or_else(version_1),
+        Err(_) if is_to_come(name) => {
+            Ok(cgroup::in_hierarchy(Path::new(name)).unwrap_or_else(|| name.into()))
+        }
+        Err(error) => Err(failure(error)),
     }
+}
+
+/// Whether a name says where a cgroup will be.
+fn is_to_come(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let rest = parts.by_ref().skip(1).collect::<Vec<_>>();
+    name.starts_with('/') && !rest.is_empty() && rest.iter().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// The CPUs' own counters.
@@ -162,5 +169,37 @@ pub fn sentence(task: &TaskStatus) -> String {
             f64::from(*share_permille) / 10.0,
             task.given_cycles as f64 / 1e9
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cgroup_that_is_to_come_is_named_from_the_root_on() {
+        assert!(is_to_come("/batch.slice") && is_to_come("/a/b/"));
+        for name in ["batch.slice", "/", "", "/a/../b", "../a"] {
+            assert!(!is_to_come(name), "{name}");
+        }
+        assert_eq!(path("/nobody-has-this.slice/x").unwrap(), Path::new("/nobody-has-this.slice/x"));
+    }
+
+    #[test]
+    fn how_a_task_stands_is_told_in_words() {
+        let strong = TaskStatus {
+            tid: 7,
+            group: 1,
+            ipc: 0.5,
+            fair_ipc: 0.625,
+            share_permille: 1250,
+            given_cycles: -1_500_000_000,
+            weak: None,
+        };
+        let wanted = "7: 0.50 instructions a cycle, 0.62 with a fair part of the cache; its share is 125.0 % of \
+                      its own, and -1.5 G cycles so far";
+        assert_eq!(sentence(&strong), wanted);
+        let weak = TaskStatus { weak: Some("too few".into()), ..strong };
+        assert_eq!(sentence(&weak), "7: 0.50 instructions a cycle; no estimate: too few");
     }
 }
