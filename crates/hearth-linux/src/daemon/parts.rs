@@ -1,7 +1,7 @@
 //! What a daemon holds: the scheduler, services beside it, or both.
 
 use crate::cpusets::{CpusetRoad, Cpusets};
-use crate::isolation::{self, Isolation, Weighing};
+use crate::isolation::{self, Gate, Isolation, Weighing};
 use crate::only::Only;
 use crate::planning::{Beside, Planning, Reach, Stuck};
 use crate::programs::Programs;
@@ -51,6 +51,7 @@ pub(super) struct Parts {
     pub(super) programs: Programs,
     times: Times,
     isolated: isolation::Told,
+    weights: Gate,
     pub(super) only: Option<Only>,
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
@@ -68,6 +69,7 @@ impl Parts {
             programs: Programs::default(),
             times: Times::default(),
             isolated: isolation::Told::default(),
+            weights: Gate::default(),
             only: None,
             services: BTreeMap::new(),
             since: Instant::now(),
@@ -84,7 +86,8 @@ impl Parts {
         } else if work.cpusets {
             parts.programs = Programs::in_cpusets(Cpusets::new(Arc::clone(journal)));
             planners.insert(0, Box::new(planners::Sets::beside_others()));
-            let weighing = isolation.map(|begin| Weighing::new(begin(), Arc::clone(journal)));
+            let weighing =
+                isolation.map(|begin| Weighing::new(begin(), Arc::clone(journal), parts.weights.clone()));
             let road = CpusetRoad::new(parts.programs.clone(), weighing);
             parts.planning = Some(Planning::on(Controller::new(planners), road)?);
         }
@@ -134,6 +137,7 @@ impl Drop for Parts {
     fn drop(&mut self) {
         // What was changed is about to be undone, and the thread that plans may be in the middle of a step.
         self.programs.close();
+        self.weights.close();
     }
 }
 

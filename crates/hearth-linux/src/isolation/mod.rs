@@ -8,7 +8,7 @@ mod weighing;
 
 pub use classes::{ClassError, Classes, OWN};
 pub use recorded::Recorded;
-pub(crate) use weighing::Weighing;
+pub(crate) use weighing::{Gate, Weighing};
 
 use hearth_host::service::Metric;
 use hearth_policy::isolation::{Bus, Confidence, Counting};

@@ -16,7 +16,7 @@ use hearth_policy::snapshot::Class;
 use hearth_policy::{Plan, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Weights change no more often: each change goes to the journal first.
@@ -28,9 +28,34 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// A change of less than so many thousandths of a share is none.
 const LEAST_CHANGE: u32 = 10;
 
+/// Open until what was changed is to be undone: nobody changes more of it then.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gate {
+    is_closed: Arc<Mutex<bool>>,
+}
+
+impl Gate {
+    /// Waits for who is in.
+    pub(crate) fn close(&self) {
+        *self.lock() = true;
+    }
+
+    fn if_open(&self, change: impl FnOnce()) {
+        let is_closed = self.lock();
+        if !*is_closed {
+            change();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// See the module.
 pub(crate) struct Weighing {
     isolating: Isolating,
+    gate: Gate,
     weights: Weights,
     /// What each group that was weighed got last, and when.
     given: BTreeMap<PathBuf, Given>,
@@ -54,8 +79,14 @@ impl Given {
 }
 
 impl Weighing {
-    pub(crate) fn new(isolating: Isolating, journal: Arc<Mutex<Journal>>) -> Self {
-        Self { isolating, weights: Weights::new(journal), given: BTreeMap::new(), apart: BTreeMap::new() }
+    pub(crate) fn new(isolating: Isolating, journal: Arc<Mutex<Journal>>, gate: Gate) -> Self {
+        Self {
+            isolating,
+            gate,
+            weights: Weights::new(journal),
+            given: BTreeMap::new(),
+            apart: BTreeMap::new(),
+        }
     }
 
     /// Fills in classes and runs, with what each task has of its group's own weight for a weight.
@@ -95,6 +126,10 @@ impl Weighing {
 
     /// Gives groups the weights that follow from a plan.
     pub(crate) fn weigh(&mut self, snapshot: &Snapshot, plan: &Plan) {
+        self.gate.clone().if_open(|| self.weigh_now(snapshot, plan));
+    }
+
+    fn weigh_now(&mut self, snapshot: &Snapshot, plan: &Plan) {
         let mut groups = self.isolating.groups(snapshot, plan);
         self.given.retain(|path, given| {
             groups.contains_key(path) || self.apart.contains_key(path) && given.is_left_alone()
@@ -164,6 +199,16 @@ fn beside_each_other<'a>(origins: impl Iterator<Item = &'a (PathBuf, Class)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_changes_behind_a_closed_gate() {
+        let gate = Gate::default();
+        let mut changes = 0;
+        gate.if_open(|| changes += 1);
+        gate.clone().close();
+        gate.if_open(|| changes += 1);
+        assert_eq!(changes, 1);
+    }
 
     #[test]
     fn a_weight_counts_among_the_groups_of_one_parent() {
