@@ -3,7 +3,8 @@
  * Candidates: what a CPU that looks for work may run next. Each kind is offered with its rank;
  * the least is taken, and if it is gone by then, or may not run here, the next.
  *
- *   SHARED     the head of the own shared queue (complex: the task of it that ranks first)
+ *   SEARCHED   the task of the run queue that ranks first (run_queue.h)
+ *   SHARED     the head of the own shared queue
  *   BOUND      the head of the own bound queue
  *   ELSEWHERE  the head that ranks first of the cells of this CPU's part
  *
@@ -17,11 +18,14 @@ enum {
 	CANDIDATE_SHARED = 1 << 0,
 	CANDIDATE_BOUND = 1 << 1,
 	CANDIDATE_ELSEWHERE = 1 << 2,
-	ALL_CANDIDATES = (1 << 3) - 1,
+	CANDIDATE_SEARCHED = 1 << 3,
+	ALL_CANDIDATES = (1 << 4) - 1,
 };
 
 static __always_inline u32 kind_of(struct candidate *candidate, s32 cpu)
 {
+	if (candidate->queue == RUN_QUEUE)
+		return CANDIDATE_SEARCHED;
 	if (cpu_of_queue(candidate->queue) != cpu)
 		return CANDIDATE_ELSEWHERE;
 	return is_bound_queue(candidate->queue) ? CANDIDATE_BOUND : CANDIDATE_SHARED;
@@ -68,19 +72,31 @@ verified_alone int offer_elsewhere(s32 cpu)
 	return 0;
 }
 
-/* complex: the credit of each task of the own queue is its own. */
-verified_alone int offer_warmest(s32 cpu)
+/* The task of the run queue that ranks first here. */
+verified_alone int offer_searched(s32 cpu)
 {
-	struct candidate *best = &cpu_ctx(cpu)->best;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	struct candidate *best = &cc->best;
 	u64 now = scx_bpf_now();
 	struct task_struct *p;
 
-	bpf_for_each(scx_dsq, p, shared_queue(cpu), 0) {
+	cc->looks = 0;
+	cc->least_usage = NO_USAGE;
+	bpf_for_each(scx_dsq, p, RUN_QUEUE, 0) {
 		struct hearth_task *tc = task_ctx(p);
 
-		if (tc)
-			offer(best, shared_queue(cpu), p->pid,
-			      rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
+		if (++cc->looks > MOST_SEARCHED)
+			break;
+		if (!tc || !may_take(p, tc, cpu))
+			continue;
+		if (is_late(p->scx.runnable_at, sums.patience)) {
+			offer(best, RUN_QUEUE, p->pid, FIRST_RANK);
+			break;
+		}
+		if (usage_of(tc) < cc->least_usage)
+			cc->least_usage = usage_of(tc);
+		offer(best, RUN_QUEUE, p->pid,
+		      rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
 	}
 	return 0;
 }
@@ -92,15 +108,13 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 	struct candidate *best = &cpu_ctx(cpu)->best;
 
 	best->rank = HEARTH_NO_RANK;
-	if (kinds & CANDIDATE_SHARED) {
-		if (is_complex())
-			offer_warmest(cpu);
-		else
-			offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
-	}
+	if (kinds & CANDIDATE_SEARCHED && has_run_queue() && run_queue.waiting > 0)
+		offer_searched(cpu);
+	if (kinds & CANDIDATE_SHARED)
+		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
 	if (kinds & CANDIDATE_BOUND)
 		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu)));
-	if (kinds & CANDIDATE_ELSEWHERE && !is_attached() &&
+	if (kinds & CANDIDATE_ELSEWHERE &&
 	    *occupied_cells(index, part_of(shape_at(index), cpu)))
 		offer_elsewhere(cpu);
 }
@@ -112,7 +126,7 @@ verified_alone int candidates_tell(s32 cpu, s64 kept_rank)
 
 	candidates_offer(cpu, CANDIDATE_ELSEWHERE);
 	decision_elsewhere(cpu, best);
-	candidates_offer(cpu, CANDIDATE_SHARED | CANDIDATE_BOUND);
+	candidates_offer(cpu, ALL_CANDIDATES & ~CANDIDATE_ELSEWHERE);
 	decision_considered(cpu, kept_rank, best->rank);
 	return 0;
 }

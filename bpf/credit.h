@@ -19,8 +19,8 @@
  * so for a task of more than the common weight it is divided by weight, too: a heavy
  * task is charged little for each slice, and would go on for ever.
  *
- * complex (section 5.4): every task that last ran here has the time credit,
- * less fade x the time since.
+ * complex (section 5.4): every task of the run queue that last ran here has the time
+ * credit, less fade x the time since.
  */
 #ifndef HEARTH_CREDIT_H
 #define HEARTH_CREDIT_H

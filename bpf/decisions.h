@@ -27,7 +27,7 @@ static __always_inline void decision_elsewhere(s32 cpu, struct candidate *best)
 	noted->elsewhere = best->rank == HEARTH_NO_RANK ? NO_CPU : best->queue;
 }
 
-/* The task that may go on, and the first of the own queues. */
+/* The task that may go on, and the first of the own queues and the run queue. */
 static __always_inline void decision_considered(s32 cpu, s64 kept, s64 own)
 {
 	struct hearth_decision *noted = &cpu_ctx(cpu)->noted;

@@ -21,6 +21,7 @@
 #include "gangs.h"
 #include "queues.h"
 #include "waits.h"
+#include "run_queue.h"
 #include "idle.h"
 #include "decisions.h"
 #include "candidates.h"
@@ -64,32 +65,35 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
-/* A task that wakes up preempts one that has had more: with unix on the CPU that
- * handles the wake-up, as in the paper (section 5.3); with fair on the CPU in
- * whose queue it waits. A task that is bound to no CPU yet waits in none. */
+/* A task that wakes up preempts one that has had more. With fair on the CPU in whose queue it
+ * waits; else on the CPU that handles the wake-up, as in the paper (section 5.3). One of the run
+ * queue goes by the plain priority: credits are for who searches. */
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
 {
-	s32 queue = tc->queue;
-	bool here = queue < 0 || (policy.discipline == HEARTH_UNIX && !is_attached());
-	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(queue);
-	s64 running = cpu_ctx(cpu)->running_rank;
-	u64 away = is_complex() ? scx_bpf_now() - tc->stopped_at : 0;
+	bool here = policy.discipline != HEARTH_FAIR;
+	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(tc->queue);
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-	    rank_of_task(tc, p->pid, cpu, away) >= running)
+	if (tc->queue == RUN_QUEUE) {
+		if (!may_take(p, tc, cpu) || usage_of(tc) >= cc->running_usage)
+			return false;
+	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
 		return false;
+	}
 	stats_count(&stats_of(cpu)->preempted);
-	cpu_ctx(cpu)->expired = true;
+	cc->expired = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return true;
 }
 
-/* Whether a task stays with one CPU. */
-static __always_inline bool is_kept_apart(struct hearth_task *tc)
+/* Whether a task that waits stays with the CPU where it is. */
+static __always_inline bool is_kept_apart(struct task_struct *p, struct hearth_task *tc)
 {
-	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY)) ||
-	       (is_attached() && tc->last_cpu >= 0);
+	if (tc->queue == RUN_QUEUE)
+		return is_migration_disabled(p);
+	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY));
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -110,23 +114,21 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	plan_follow(p, tc);
 	if (is_placed(tc) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
-	if (cpu == at && claim_idle(cpu)) {
+	if (cpu == at && may_take(p, tc, cpu) && claim_idle(cpu)) {
 		place(p, tc, cpu, lag, enq_flags);
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	if (tc->last_cpu < 0 && is_attached()) {
-		scx_bpf_dsq_insert_vtime(p, UNBOUND, tc->slice_ns, usage_of(tc), enq_flags);
-		tc->counted = COUNTED_SHARED;
-	} else {
+	if (has_run_queue() && !is_placed(tc))
+		run_queue_insert(p, tc, enq_flags);
+	else
 		queue_insert(p, tc, cpu, enq_flags);
-	}
 	if (is_in_row(tc))
 		cpu_ctx(cpu)->has_member = true;
 	if (cpu != at && claim_idle(cpu))
 		idle = cpu;
 	else
-		idle = is_kept_apart(tc) ? NO_CPU : any_idle_cpu(p, tc);
+		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc);
 	if (idle >= 0)
 		wake(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
@@ -153,6 +155,25 @@ static __always_inline s64 running_rank(struct hearth_task *tc)
 	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
 }
 
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	cc->running_rank = running_rank(tc);
+	cc->running_usage = usage_of(tc);
+}
+
+/* The least usage of tasks that wait here, or were found in the run queue. */
+static __always_inline u64 least_usage(s32 cpu)
+{
+	u64 shared = head_usage(shared_queue(cpu)), bound = head_usage(bound_queue(cpu));
+	u64 least = shared < bound ? shared : bound;
+
+	if (has_run_queue() && run_queue.waiting > 0 && cpu_ctx(cpu)->least_usage < least)
+		least = cpu_ctx(cpu)->least_usage;
+	return least;
+}
+
 /* Looks what a task that runs here declares. Whether it has to go elsewhere: for that, or by the
  * plan. */
 verified_alone int leaves(struct task_struct *p __arg_trusted, struct hearth_task *tc __arg_nonnull,
@@ -174,9 +195,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			task_set_slice(prev, sums.slice);
 		return;
 	}
-	if (is_attached() && scx_bpf_dsq_move_to_local(UNBOUND))
-		return;
-	if (policy.discipline == HEARTH_UNIX && cc->queue_epoch != epoch) {
+	if (has_run_queue() && cc->queue_epoch != epoch) {
 		cc->queue_epoch = epoch;
 		queue_renew(shared_queue(cpu));
 		queue_renew(bound_queue(cpu));
@@ -212,12 +231,11 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	usage_update(prev, tc);
 	if (!is_member(tc))
 		usage_run(tc, cpu, sums.bound);
-	if (usage_of(tc) > head_usage(shared_queue(cpu)) ||
-	    usage_of(tc) > head_usage(bound_queue(cpu)))
+	if (usage_of(tc) > least_usage(cpu))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
-	cc->running_rank = running_rank(tc);
+	running_note(tc, cpu);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
 		decision_tell(prev, tc, cpu);
@@ -256,6 +274,8 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
+	if (is_attached() && tc->attached_cpu < 0)
+		tc->attached_cpu = cpu;
 	if (!is_member(tc))
 		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
 	if (is_crowd(waiting_at(cpu)))
@@ -264,7 +284,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	cc->last_pid = p->pid;
 	cc->expired = false;
 	cc->runs_member = is_member(tc);
-	cc->running_rank = running_rank(tc);
+	running_note(tc, cpu);
 }
 
 /* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
@@ -276,7 +296,7 @@ verified_alone int spill(s32 queue)
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
-		s32 idle = tc ? any_idle_cpu(p, tc) : NO_CPU;
+		s32 idle = tc && !is_migration_disabled(p) ? any_idle_cpu(p, tc) : NO_CPU;
 
 		if (idle >= 0) {
 			wake(idle);
@@ -321,14 +341,14 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	usage_tick(p, tc);
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
-	cc->running_rank = running_rank(tc);
+	running_note(tc, cpu);
 	if (leaves(p, tc, cpu))
 		task_set_slice(p, 0);
 	if (!p->scx.slice)
 		cc->expired = true;
 	look_for_late(cpu);
-	if (is_attached())
-		return;
+	if (has_run_queue() && run_queue.waiting > 0)
+		spill(RUN_QUEUE);
 	if (queue_ctx(shared_queue(cpu))->waiting > 0)
 		spill(shared_queue(cpu));
 	if (queue_ctx(bound_queue(cpu))->strays > 0)
@@ -417,9 +437,12 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 {
 	struct hearth_task *tc =
 		bpf_task_storage_get(&task_ctxs, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_struct *maker = maker_of(args);
+	struct hearth_task *of_maker = maker ? task_ctx(maker) : NULL;
 
 	if (!tc)
 		return -ENOMEM;
+	tc->attached_cpu = of_maker ? of_maker->attached_cpu : NO_CPU;
 	tc->last_cpu = NO_CPU;
 	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
@@ -440,7 +463,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 {
 	u32 i;
-	s32 err = scx_bpf_create_dsq(UNBOUND, -1);
+	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
 
 	sums_make();
 	if (err)
@@ -454,6 +477,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
 		cpu_ctx(i)->moves_from = NO_CPU;
+		cpu_ctx(i)->least_usage = NO_USAGE;
 		err = scx_bpf_create_dsq(i, node_of(i))
 			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
 		if (err)

@@ -42,7 +42,13 @@ verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 /* An idle CPU for a task that waits. */
 static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc)
 {
-	return is_placed(tc) ? idle_cpu_of_plan(p, tc) : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	s32 attached = attached_to(p, tc);
+
+	if (is_placed(tc))
+		return idle_cpu_of_plan(p, tc);
+	if (attached >= 0)
+		return scx_bpf_test_and_clear_cpu_idle(attached) ? attached : NO_CPU;
+	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
 /* The idle CPU where the task has most credit. */
@@ -52,7 +58,9 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	bool is_idle = false;
 	s32 cpu;
 
-	if (last >= 0 && !is_attached() && (policy.llc_ns || policy.node_ns)) {
+	if (is_attached())
+		return any_idle_cpu(p, tc);
+	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */
 		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
 		    bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
@@ -64,13 +72,9 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 		cpu = scx_bpf_select_cpu_dfl(p, last, wake_flags, &is_idle);
 		return is_idle ? cpu : NO_CPU;
 	}
-	if (last >= 0 && (is_attached() || policy.time_ns || policy.processor_ns)) {
-		if (bpf_cpumask_test_cpu(last, p->cpus_ptr) &&
-		    scx_bpf_test_and_clear_cpu_idle(last))
-			return last;
-		if (is_attached())
-			return NO_CPU;
-	}
+	if (last >= 0 && (policy.time_ns || policy.processor_ns) &&
+	    bpf_cpumask_test_cpu(last, p->cpus_ptr) && scx_bpf_test_and_clear_cpu_idle(last))
+		return last;
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 

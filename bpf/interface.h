@@ -14,8 +14,11 @@
 
 /* How CPU time becomes an order; see usage.h. */
 enum hearth_discipline {
-	HEARTH_UNIX = 0,
+	HEARTH_FIXED = 0,
 	HEARTH_FAIR = 1,
+	/* Those with one run queue; see run_queue.h. */
+	HEARTH_SYSTEM_V = 2,
+	HEARTH_BSD = 3,
 };
 
 enum hearth_flags {
@@ -30,8 +33,9 @@ struct hearth_policy {
 	u64 quantum_ns;
 	/* The host's tick: slices end only at ticks. */
 	u64 tick_ns;
-	/* unix: how often usage is halved. */
+	/* system-v, 4.3bsd: how often usage decays, and the most that a task is charged. */
 	u64 decay_ns;
+	u64 saturation_ns;
 	/* Credits; see credit.h. */
 	u64 time_ns;
 	u64 processor_ns;
@@ -164,7 +168,7 @@ enum hearth_source {
 struct hearth_decision {
 	u64 at_ns;
 	/* Ranks of what was considered: the task that was running, the head of the own
-	 * queue, and the first of all others. */
+	 * queue or the first of the run queue, and the first of all others. */
 	s64 kept_rank;
 	s64 own_rank;
 	s64 elsewhere_rank;
@@ -172,7 +176,8 @@ struct hearth_decision {
 	u64 usage;
 	s32 pid;
 	s32 cpu;
-	/* Whose queue it waited in, where it ran last, or -1; whose queue the first of all
+	/* Whose queue it waited in (of the run queue: where it ran before), where it ran last, or
+	 * -1; whose queue the first of all
 	 * others waited in. */
 	s32 from;
 	s32 last_cpu;
@@ -197,7 +202,7 @@ struct hearth_registration {
 struct hearth_task {
 	/* CPU time received, weighted; see usage.h. */
 	u64 usage;
-	/* unix: the decay that usage has seen. */
+	/* system-v, 4.3bsd: the decay that usage has seen. */
 	u64 epoch;
 	/* fair: the CPU time up to which it has been charged. */
 	u64 charged_ns;
@@ -242,6 +247,9 @@ struct hearth_task {
 	 * none. */
 	s32 fragment;
 	s32 runs_in;
+	/* attached: the CPU for life; -1 if it has not run, and nor has who made it. */
+	s32 attached_cpu;
+	u32 pad;
 };
 
 #define HEARTH_DUMP_BYTES 32768

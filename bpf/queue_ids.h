@@ -8,7 +8,7 @@
  *   kind               who may take from it
  *   0  SHARED          any CPU that the task's mask allows
  *   1  BOUND           this CPU alone: its tasks shall not hide others from other CPUs
- *   2  UNBOUND         one for the machine (CPU 0): attached tasks that have not run yet
+ *   2  RUN             any CPU: one for the machine (CPU 0), see run_queue.h
  *
  * Ids of the first two kinds are also indices of queue_ctxs.
  */
@@ -21,16 +21,16 @@
 enum queue_kind {
 	QUEUE_SHARED = 0,
 	QUEUE_BOUND = 1,
-	QUEUE_UNBOUND = 2,
+	QUEUE_RUN = 2,
 };
 
 /* Queues that belong to a CPU. */
 #define NR_CPU_QUEUES (2 << QUEUE_CPU_BITS)
 
-#define UNBOUND (QUEUE_UNBOUND << QUEUE_CPU_BITS)
+#define RUN_QUEUE (QUEUE_RUN << QUEUE_CPU_BITS)
 
 _Static_assert(1 << QUEUE_CPU_BITS == HEARTH_MAX_CPUS, "a queue's id has room for each CPU");
-_Static_assert(QUEUE_UNBOUND < 1 << QUEUE_KIND_BITS, "a queue's id has room for each kind");
+_Static_assert(QUEUE_RUN < 1 << QUEUE_KIND_BITS, "a queue's id has room for each kind");
 
 static __always_inline s32 shared_queue(s32 cpu)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task
- * waits where it last ran, so all tasks of a queue have the same credit on any CPU
+ * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task, unless it
+ * waits in the run queue (run_queue.h), waits where it last ran, so all tasks of a queue have the same credit on any CPU
  * and only its head needs to be looked at.
  *
  * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
@@ -25,7 +25,7 @@ static __always_inline u64 head_usage(s32 queue)
 {
 	struct queue_ctx *qc = queue_ctx(queue);
 
-	if (policy.discipline == HEARTH_FAIR || qc->head == NO_USAGE)
+	if (!has_run_queue() || qc->head == NO_USAGE)
 		return qc->head;
 	return decayed(qc->head, qc->head_epoch, epoch);
 }
@@ -35,7 +35,7 @@ static __always_inline void head_set(s32 queue, u64 usage)
 	struct queue_ctx *qc = queue_ctx(queue);
 
 	qc->head = usage;
-	if (policy.discipline == HEARTH_UNIX)
+	if (has_run_queue())
 		qc->head_epoch = epoch;
 }
 
@@ -158,6 +158,11 @@ verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 {
 	s32 queue = tc->queue;
 
+	if (queue == RUN_QUEUE) {
+		tc->queue = NO_QUEUE;
+		__sync_fetch_and_add(&run_queue.waiting, -1);
+		return 0;
+	}
 	if (tc->counted & COUNTED_FRAGMENT)
 		queue = __sync_lock_test_and_set(&tc->queue, NO_QUEUE);
 	else

@@ -50,10 +50,20 @@ static __always_inline void weigh(struct hearth_task *tc, u32 weight)
 	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
 }
 
-/* Tasks that wait for a CPU. */
-static __always_inline s64 waiting_at(s32 cpu)
+/* Tasks that wait in a CPU's own queues. */
+static __always_inline s64 queued_at(s32 cpu)
 {
 	return queue_ctx(cpu)->waiting + queue_ctx(bound_queue(cpu))->waiting;
+}
+
+/* Tasks that wait for a CPU: its part of those in the run queue, too. */
+static __always_inline s64 waiting_at(s32 cpu)
+{
+	s64 queued = queued_at(cpu);
+
+	if (has_run_queue() && run_queue.waiting > 0)
+		queued += (u64)run_queue.waiting / topology.nr_online;
+	return queued;
 }
 
 /* Whether a task's own slice is too long where so many wait. */

@@ -17,6 +17,10 @@
 /* For how long CPUs have been idle beside a fragment before it is split. */
 #define SPLIT_NS (TIMEOUT_MS * 1000000ull / 100)
 
+/* Two clock ticks of 10 ms of System V (prio = base + cpu / 2), four of 4.3BSD (p_cpu / 4). */
+#define SYSTEM_V_POINT_NS 20000000ull
+#define BSD_POINT_NS 40000000ull
+
 /* Of a queue without a task. */
 #define NO_USAGE (~0ull)
 #define NO_CPU (-1)
@@ -45,7 +49,7 @@ struct hearth_stats stats[HEARTH_MAX_CPUS];
 struct candidate {
 	s64 rank;
 	s32 queue;
-	/* complex: the task; else NO_PID, for the queue's head. */
+	/* A task of the run queue; else NO_PID, for the queue's head. */
 	s32 pid;
 };
 
@@ -76,6 +80,8 @@ struct sums {
 	u64 epoch_rest;
 	u64 fragment_patience;
 	u64 split;
+	/* system-v, 4.3bsd: CPU time for which priority falls by one point. */
+	u64 point_ns;
 } sums;
 
 static __always_inline void sums_make(void)
@@ -93,6 +99,7 @@ static __always_inline void sums_make(void)
 	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
 	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
 	sums.split = SPLIT_NS / policy.tick_ns;
+	sums.point_ns = policy.discipline == HEARTH_BSD ? BSD_POINT_NS : SYSTEM_V_POINT_NS;
 }
 
 struct queue_ctx {
@@ -118,8 +125,9 @@ struct cpu_ctx {
 	u64 clock;
 	/* The decay that the order of the queues has seen. */
 	u64 queue_epoch;
-	/* Of the task that runs here. */
+	/* Of the task that runs here, with and without its credit. */
 	s64 running_rank;
+	u64 running_usage;
 	/* See candidates.h. */
 	struct candidate best;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
@@ -141,10 +149,12 @@ struct cpu_ctx {
 	bool is_claimed;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
-	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU; tasks looked at for
-	 * that: in memory, for the verifier would follow each value. */
+	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
 	s32 moves_from;
+	/* Of a walk over a queue: tasks looked at, and the least usage of those that may run here. In
+	 * memory, for the verifier would follow each value. */
 	u32 looks;
+	u64 least_usage;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 } __attribute__((aligned(CACHE_LINE)));
@@ -166,6 +176,11 @@ struct part_ctx {
 	/* The cells in whose shared queues tasks wait, as bits. */
 	u64 occupied;
 } __attribute__((aligned(CACHE_LINE)));
+
+/* Tasks in the run queue, or moved from it to a CPU where they will run. */
+struct {
+	s64 waiting;
+} __attribute__((aligned(CACHE_LINE))) run_queue;
 
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
@@ -224,6 +239,12 @@ static __always_inline struct hearth_task *task_ctx(struct task_struct *p)
 static __always_inline bool is_before(u64 one, u64 other)
 {
 	return (s64)(one - other) < 0;
+}
+
+/* Whether tasks wait in one run queue, as far as no plan has placed them. */
+static __always_inline bool has_run_queue(void)
+{
+	return policy.discipline == HEARTH_SYSTEM_V || policy.discipline == HEARTH_BSD;
 }
 
 static __always_inline bool is_attached(void)

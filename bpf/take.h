@@ -57,20 +57,16 @@ static __always_inline bool move_to_local(s32 queue, s32 cpu)
 	return scx_bpf_dsq_move_to_local(queue);
 }
 
-verified_alone int take(s32 queue, s32 cpu)
+/* A CPU has taken a task that waited at another, or ran there last. */
+static __always_inline void taken_from(s32 from, s32 cpu)
 {
 	struct hearth_stats *st = stats_of(cpu);
 	u32 source;
 
-	if (!move_to_local(queue, cpu)) {
-		queue_missed(queue);
-		return false;
-	}
-	queue_taken(queue);
-	if (cpu_of_queue(queue) == cpu) {
+	if (from == cpu) {
 		source = HEARTH_SOURCE_OWN;
 		st->own++;
-	} else if (domain_of(cpu_of_queue(queue)) == domain_of(cpu)) {
+	} else if (domain_of(from) == domain_of(cpu)) {
 		source = HEARTH_SOURCE_DOMAIN;
 		st->domain++;
 	} else {
@@ -78,7 +74,17 @@ verified_alone int take(s32 queue, s32 cpu)
 		st->foreign++;
 	}
 	if (tracing)
-		decision_source(cpu, source, cpu_of_queue(queue));
+		decision_source(cpu, source, from);
+}
+
+verified_alone int take(s32 queue, s32 cpu)
+{
+	if (!move_to_local(queue, cpu)) {
+		queue_missed(queue);
+		return false;
+	}
+	queue_taken(queue);
+	taken_from(cpu_of_queue(queue), cpu);
 	return true;
 }
 
@@ -141,10 +147,11 @@ static __always_inline bool is_work_anywhere(s32 cpu)
 {
 	u32 now = shape_index(published), before = shape_index_before(published);
 
-	if (waiting_at(cpu) > 0)
+	if (has_run_queue() && run_queue.waiting > 0 && run_queue_has_work(cpu))
 		return true;
-	return !is_attached() &&
-	       (is_work_in(now, cpu) || (before != now && is_work_in(before, cpu)));
+	if (queued_at(cpu) > 0)
+		return true;
+	return is_work_in(now, cpu) || (before != now && is_work_in(before, cpu));
 }
 
 enum moved {
@@ -237,35 +244,44 @@ verified_alone int take_fragment(s32 cpu)
 	return false;
 }
 
+/* Takes a task of the run queue: by its pid, or the first that may run here. */
+verified_alone int take_searched(s32 pid, s32 cpu)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, RUN_QUEUE, 0) {
+		struct hearth_task *tc = task_ctx(p);
+
+		if (!tc || (pid != NO_PID && p->pid != pid) || !may_take(p, tc, cpu))
+			continue;
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
+			taken_from(tc->last_cpu >= 0 ? tc->last_cpu : cpu, cpu);
+			return true;
+		}
+		if (pid != NO_PID)
+			break;
+	}
+	return false;
+}
+
 /* Anything that may run here, of any rank. */
 verified_alone int take_anything(s32 cpu)
 {
 	u32 now = shape_index(published), before = shape_index_before(published);
 
+	if (has_run_queue() && run_queue.waiting > 0 && take_searched(NO_PID, cpu))
+		return true;
 	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
 		return true;
 	if (queue_ctx(shared_queue(cpu))->waiting > 0 && take(shared_queue(cpu), cpu))
 		return true;
-	if (is_attached())
-		return false;
 	return take_from_shape(now, cpu) || (before != now && take_from_shape(before, cpu)) ||
 	       (policy.fragment_ns && fragments_are_used && take_fragment(cpu));
 }
 
-/* complex: a task of the own queue, by its pid. */
-static __always_inline bool take_found(s32 cpu, s32 pid)
-{
-	if (!take_pid(shared_queue(cpu), pid, cpu))
-		return false;
-	stats_of(cpu)->own++;
-	if (tracing)
-		decision_source(cpu, HEARTH_SOURCE_OWN, cpu);
-	return true;
-}
-
 static __always_inline bool take_candidate(struct candidate *best, s32 cpu)
 {
-	return best->pid != NO_PID ? take_found(cpu, best->pid) : take(best->queue, cpu);
+	return best->pid != NO_PID ? take_searched(best->pid, cpu) : take(best->queue, cpu);
 }
 
 /* The first of some kinds, if it ranks before `kept_rank`. */

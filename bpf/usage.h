@@ -3,11 +3,15 @@
  * Usage: how much CPU time a task has had, as the order in which tasks run.
  * The least usage runs first.
  *
- *   unix   charged one tick whenever the timer interrupts it, halved
- *          for every task once in decay_ns (Torrellas, Tucker and Gupta,
- *          section 4: prio = base + cpu / 2, one point being 20 ms of CPU
- *          time). A task that blocks before the tick is not charged, and
- *          comes first when it wakes.
+ *   system-v  charged one tick whenever the timer interrupts it, up to `saturation`, and
+ *             halved for every task once in `decay`. It counts in whole points of
+ *             priority, one for 20 ms (Torrellas, Tucker and Gupta, section 4:
+ *             prio = base + cpu / 2). A task that blocks before the tick is not
+ *             charged, and comes first when it wakes.
+ *   4.3bsd    the same, but what is left after a decay is 2 load / (2 load + 1), and a
+ *             point is 40 ms (Leffler and others, The Design and Implementation of the
+ *             4.3BSD UNIX Operating System, section 4.4)
+ *   fixed     charged one tick, and never forgotten
  *   fair   virtual time: charged exactly, over weight, and not forgotten, but
  *          compared only as far as it can matter. Each CPU has a clock, the
  *          greatest usage with which a task began to run there. A task that
@@ -25,38 +29,69 @@
  *          the others did not get before it came. One that slept comes before
  *          those that are drawn from other CPUs, however far behind these are.
  *
- * Halving is lazy: a global epoch counts the decays, each task knows the epoch
- * of its usage. Tasks in a queue keep their order (halving keeps it); only
- * tasks of different epochs compare wrongly, so a queue is put in order anew
- * once an epoch: queues.h.
+ * A decay is lazy: a global epoch counts them, each task knows the epoch of its
+ * usage. The run queue is searched, so its tasks need no order; tasks that a plan
+ * has placed wait in order of usage, and only those of different epochs compare
+ * wrongly, so such a queue is put in order anew once an epoch: queues.h.
  */
 #ifndef HEARTH_USAGE_H
 #define HEARTH_USAGE_H
 
-/* unix: decays so far, and when the next one is due. */
+/* system-v, 4.3bsd: decays so far, and when the next one is due. */
 u64 epoch;
 static u64 next_decay;
+
+/* 4.3bsd: what each of the last decays left, in 65536ths, by its number; the load of a CPU, the
+ * average over a minute, in 1024ths. */
+#define DECAYS 64
+u64 decays[DECAYS];
+u64 load;
+
+/* exp(-5/60), in 1024ths: what is left of a load after the five seconds between two looks. */
+#define LOAD_LEFT 942
+#define LOAD_EACH 5
+
+verified_alone u64 decayed_by_load(u64 usage, u64 age, u64 to_epoch)
+{
+	u64 i;
+
+	if (age >= DECAYS)
+		return 0;
+	for (i = 0; i < age && can_loop; i++)
+		usage = usage * decays[(to_epoch - i) & (DECAYS - 1)] >> 16;
+	return usage;
+}
 
 static __always_inline u64 decayed(u64 usage, u64 from_epoch, u64 to_epoch)
 {
 	u64 age;
 
-	if (policy.discipline == HEARTH_FAIR)
+	if (!has_run_queue())
 		return usage;
 	age = to_epoch - from_epoch;
+	if (policy.discipline == HEARTH_BSD)
+		return decayed_by_load(usage, age, to_epoch);
 	return age < 64 ? usage >> age : 0;
 }
 
+/* As it counts: in whole points, for of equals who came first is to run. */
 static __always_inline u64 usage_of(struct hearth_task *tc)
 {
-	return decayed(tc->usage, tc->epoch, epoch);
+	u64 usage = decayed(tc->usage, tc->epoch, epoch);
+
+	return has_run_queue() ? usage - usage % sums.point_ns : usage;
 }
 
+/* The timer interrupts a running task. */
 static __always_inline void usage_charge(struct hearth_task *tc, u64 ns)
 {
-	u64 now = epoch;
+	u64 now = epoch, usage = decayed(tc->usage, tc->epoch, now);
 
-	tc->usage = decayed(tc->usage, tc->epoch, now) + (ns * tc->inverse_weight >> 16);
+	if (!has_run_queue() || usage < policy.saturation_ns)
+		usage += ns * tc->inverse_weight >> 16;
+	if (has_run_queue() && usage > policy.saturation_ns)
+		usage = policy.saturation_ns;
+	tc->usage = usage;
 	tc->epoch = now;
 }
 
@@ -72,7 +107,25 @@ static __always_inline void usage_update(struct task_struct *p, struct hearth_ta
 	tc->charged_ns = ran_ns;
 }
 
-/* unix: one of the CPUs that tick when a decay is due makes it. */
+/* 4.3bsd: how much of usage the next decay leaves. */
+static __always_inline void decay_by_load(u64 next)
+{
+	s64 runnable = run_queue.waiting;
+	u64 now;
+	u32 i;
+
+	bpf_for(i, 0, topology.nr_cpus)
+		runnable += !cpu_ctx(i)->is_idle;
+	now = (u64)runnable * 1024 / topology.nr_online;
+	/* A machine is as if it had been under its first load for long. */
+	if (next == 1)
+		load = now;
+	else if (next % LOAD_EACH == 0)
+		load = (load * LOAD_LEFT + now * (1024 - LOAD_LEFT)) >> 10;
+	decays[next & (DECAYS - 1)] = (load * 2 << 16) / (load * 2 + 1024);
+}
+
+/* One of the CPUs that tick when a decay is due makes it. */
 static __always_inline void decay_if_due(void)
 {
 	u64 now = scx_bpf_now(), due = next_decay;
@@ -80,17 +133,21 @@ static __always_inline void decay_if_due(void)
 	if (now < due ||
 	    __sync_val_compare_and_swap(&next_decay, due, now + policy.decay_ns) != due)
 		return;
-	if (due)
-		__sync_fetch_and_add(&epoch, 1);
+	if (!due)
+		return;
+	if (policy.discipline == HEARTH_BSD)
+		decay_by_load(epoch + 1);
+	__sync_fetch_and_add(&epoch, 1);
 }
 
-/* unix: the timer interrupts a running task. */
+/* All but fair: the timer interrupts a running task. */
 static __always_inline void usage_tick(struct task_struct *p, struct hearth_task *tc)
 {
 	usage_update(p, tc);
-	if (policy.discipline != HEARTH_UNIX)
+	if (policy.discipline == HEARTH_FAIR)
 		return;
-	decay_if_due();
+	if (has_run_queue())
+		decay_if_due();
 	usage_charge(tc, policy.tick_ns);
 }
 

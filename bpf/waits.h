@@ -131,8 +131,7 @@ static __always_inline void look_for_late(s32 cpu)
 	if (may_be_late(bound_queue(cpu), sums.patience) ||
 	    may_be_late(shared_queue(cpu), sums.patience))
 		cpu_ctx(cpu)->has_late = true;
-	if (!is_attached())
-		look_after_others(cpu);
+	look_after_others(cpu);
 }
 
 #endif

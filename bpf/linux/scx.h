@@ -113,6 +113,9 @@ static __always_inline u64 declared_number(struct task_struct *p, struct hearth_
 	return number;
 }
 
+/* Who makes a new task, or NULL. */
+#define maker_of(args) ((args)->fork ? bpf_get_current_task_btf() : NULL)
+
 /* The first task of a queue, or NULL. */
 static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 {

@@ -24,6 +24,9 @@
 #define declares(p, tc) true
 #define declared_number(p, tc) ((p)->declared)
 
+/* Who makes a new task, or NULL. */
+#define maker_of(args) ((args)->maker)
+
 #define BPF_STRUCT_OPS(name, args...) name(args)
 #define BPF_STRUCT_OPS_SLEEPABLE(name, args...) name(args)
 

@@ -67,6 +67,8 @@ enum {
 
 struct scx_init_task_args {
 	bool fork;
+	/* The kernel's current task, if it forks. */
+	struct task_struct *maker;
 };
 
 struct scx_cpu_release_args {

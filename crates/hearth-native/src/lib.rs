@@ -170,10 +170,11 @@ impl Scheduler {
         self.ops().init.map_or(0, |init| init())
     }
 
-    /// `ops.init_task` of a task that is new, by `fork` or because the scheduler is: 0, or an error's
-    /// negative number.
-    pub fn init_task(&self, p: &TaskStruct, fork: bool) -> i32 {
-        self.ops().init_task.map_or(0, |init| init(task(p), &mut InitTaskArgs { fork }))
+    /// `ops.init_task` of a task that is new, by `fork` of its `maker` or because the scheduler is: 0, or an
+    /// error's negative number.
+    pub fn init_task(&self, p: &TaskStruct, fork: bool, maker: Option<&TaskStruct>) -> i32 {
+        let maker = maker.map_or(std::ptr::null_mut(), task);
+        self.ops().init_task.map_or(0, |init| init(task(p), &mut InitTaskArgs { fork, maker }))
     }
 
     /// `ops.select_cpu`; the previous CPU if there is none.

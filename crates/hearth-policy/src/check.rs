@@ -24,7 +24,10 @@ impl Policy {
         name("name", &self.name)?;
         waits("quantum", self.quantum_ns, 100 * MICROSECOND, LONGEST_QUANTUM)?;
         within("decay", self.decay_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
+        let saturation_ns = self.saturation_ns.unwrap_or(SECOND);
+        within("saturation", saturation_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
         self.check_credit()?;
+        self.check_searched()?;
         self.check_complex()?;
         self.check_attached()?;
         self.isolation.check()
@@ -47,6 +50,19 @@ impl Policy {
             ));
         }
         Ok(())
+    }
+
+    /// What is looked at task by task, where there is one queue to search.
+    fn check_searched(&self) -> Result<(), Fault> {
+        let searched = [("complex", self.complex), ("attached", self.attached)];
+        match searched.into_iter().find(|(_, is_set)| *is_set && !self.discipline.has_run_queue()) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let what =
+                    format!("`{key}` belongs to the UNIX disciplines, not to {}", self.discipline.name());
+                Err(Fault::new(key, what, "remove it, or write `discipline = \"system-v\"`"))
+            }
+        }
     }
 
     fn check_complex(&self) -> Result<(), Fault> {

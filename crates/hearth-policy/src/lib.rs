@@ -57,11 +57,13 @@ pub struct Policy {
     /// With `complex`: how much of the `time` credit is lost for each unit of time since the task
     /// last ran, in thousandths. 2000 loses 20 ms of credit in 10 ms. 0 otherwise.
     pub fade_permille: u32,
-    /// Whether a task is bound to the CPU where it first ran. For comparison only: it lets CPUs
-    /// idle beside work.
+    /// Whether a task is bound to the CPU where it first ran, and with it those that it makes. For
+    /// comparison only: it lets CPUs idle beside work.
     pub attached: bool,
-    /// With [`Discipline::Unix`]: every task's usage is halved each time that this has passed.
+    /// Where there is one run queue: every task's usage decays each time that this has passed.
     pub decay_ns: u64,
+    /// Where there is one run queue: the most usage that a task is charged, if there is a most.
+    pub saturation_ns: Option<u64>,
     /// Whose speed is not to depend on neighbours, and who pays for it. The simulator has no control groups,
     /// and ignores it.
     pub isolation: ClassNames,
@@ -80,10 +82,36 @@ pub struct ClassNames {
 /// How CPU time received becomes an order among tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discipline {
-    /// CPU time that decays, as in the UNIX of the papers: who has had little lately comes first.
-    Unix,
+    /// Clock ticks, never forgotten, and a queue for each CPU: round robin among tasks of one priority.
+    Fixed,
     /// Virtual time: CPU time over weight, never forgotten; a task that slept is moved up.
     Fair,
+    /// One run queue, and clock ticks that are halved, as in UNIX System V: who has had little lately comes
+    /// first, and of equals who has waited longest.
+    SystemV,
+    /// The same as in 4.3BSD: what is left after a decay depends on the load.
+    Bsd,
+}
+
+impl Discipline {
+    /// All of them.
+    pub const ALL: [Discipline; 4] =
+        [Discipline::SystemV, Discipline::Bsd, Discipline::Fixed, Discipline::Fair];
+
+    /// Its name in a policy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Discipline::Fixed => "fixed",
+            Discipline::Fair => "fair",
+            Discipline::SystemV => "system-v",
+            Discipline::Bsd => "4.3bsd",
+        }
+    }
+
+    /// Whether tasks wait in one queue, for all CPUs.
+    pub fn has_run_queue(self) -> bool {
+        matches!(self, Discipline::SystemV | Discipline::Bsd)
+    }
 }
 
 /// How much earlier than its usage says a task counts on a CPU. Credits add up.
@@ -140,7 +168,7 @@ impl Policy {
         Policy {
             name: format!("affinity-{a_t}-{a_p}"),
             description: format!("UNIX with affinity: a_t = {a_t} and a_p = {a_p} points of 20 ms"),
-            discipline: Discipline::Unix,
+            discipline: Discipline::SystemV,
             quantum_ns: UNIX_QUANTUM_NS,
             credit: Credit {
                 time_ns: u64::from(a_t) * POINT_NS,
@@ -151,6 +179,7 @@ impl Policy {
             fade_permille: 0,
             attached: false,
             decay_ns: UNIX_DECAY_NS,
+            saturation_ns: None,
             isolation: ClassNames::default(),
         }
     }

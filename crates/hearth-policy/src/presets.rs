@@ -18,6 +18,8 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("attached"),
     preset!("quantum-10"),
     preset!("quantum-100"),
+    preset!("unix"),
+    preset!("bsd"),
     preset!("cluster"),
     preset!("cache"),
     preset!("both"),

@@ -11,10 +11,12 @@ use crate::{ClassNames, Credit, Discipline, Policy, UNIX_DECAY_NS};
 struct File {
     name: String,
     description: String,
-    discipline: DisciplineText,
+    #[serde(with = "DisciplineText")]
+    discipline: Discipline,
     quantum: Nanoseconds,
-    /// `unix` only.
+    /// Of disciplines with one run queue, as is the next.
     decay: Option<Nanoseconds>,
+    saturation: Option<Nanoseconds>,
     #[serde(default, skip_serializing_if = "is_false")]
     attached: bool,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -28,10 +30,16 @@ struct File {
 }
 
 #[derive(Clone, Copy, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Discipline")]
 enum DisciplineText {
-    Unix,
+    #[serde(rename = "fixed")]
+    Fixed,
+    #[serde(rename = "fair")]
     Fair,
+    #[serde(rename = "system-v")]
+    SystemV,
+    #[serde(rename = "4.3bsd")]
+    Bsd,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -88,13 +96,14 @@ fn permille(fade: f64) -> Result<u32, Fault> {
 
 impl File {
     fn into_policy(self) -> Result<Policy, Fault> {
-        let discipline = match self.discipline {
-            DisciplineText::Unix => Discipline::Unix,
-            DisciplineText::Fair => Discipline::Fair,
-        };
-        if self.decay.is_some() && discipline == Discipline::Fair {
-            let what = "`decay` belongs to the unix discipline; virtual time does not decay";
-            return Err(Fault::new("decay", what, "remove `decay`, or write `discipline = \"unix\"`"));
+        let given = [("decay", self.decay), ("saturation", self.saturation)];
+        let decays = given.into_iter().find_map(|(key, given)| given.map(|_| key));
+        if let Some(key) = decays.filter(|_| !self.discipline.has_run_queue()) {
+            let name = self.discipline.name();
+            let what =
+                format!("`{key}` belongs to the UNIX disciplines; CPU time is not forgotten under {name}");
+            let mend = format!("remove `{key}`, or write `discipline = \"system-v\"`");
+            return Err(Fault::new(key, what, mend));
         }
         let fade_permille = match (self.complex, self.fade) {
             (true, Some(fade)) => permille(fade)?,
@@ -111,7 +120,7 @@ impl File {
         Ok(Policy {
             name: self.name,
             description: self.description,
-            discipline,
+            discipline: self.discipline,
             quantum_ns: self.quantum.0,
             credit: Credit {
                 time_ns: self.credit.time.0,
@@ -124,6 +133,7 @@ impl File {
             fade_permille,
             attached: self.attached,
             decay_ns: self.decay.map_or(UNIX_DECAY_NS, |decay| decay.0),
+            saturation_ns: self.saturation.map(|saturation| saturation.0),
             isolation: ClassNames {
                 cache_fair: self.isolation.cache_fair,
                 best_effort: self.isolation.best_effort,
@@ -134,13 +144,14 @@ impl File {
 
 /// Writes a policy so that [`parse`] gives it back.
 pub(crate) fn to_toml(policy: &Policy) -> String {
-    let unix = policy.discipline == Discipline::Unix;
+    let decays = policy.discipline.has_run_queue();
     let file = File {
         name: policy.name.clone(),
         description: policy.description.clone(),
-        discipline: if unix { DisciplineText::Unix } else { DisciplineText::Fair },
+        discipline: policy.discipline,
         quantum: Nanoseconds(policy.quantum_ns),
-        decay: unix.then_some(Nanoseconds(policy.decay_ns)),
+        decay: decays.then_some(Nanoseconds(policy.decay_ns)),
+        saturation: policy.saturation_ns.map(Nanoseconds),
         attached: policy.attached,
         complex: policy.complex,
         fade: policy.complex.then_some(f64::from(policy.fade_permille) / 1000.0),

@@ -1,6 +1,6 @@
 //! What a wrong policy is told: file, line, key, what is wrong and how to mend it.
 
-use hearth_policy::{ClassNames, Credit, Policy, PolicyError, presets};
+use hearth_policy::{ClassNames, Credit, Discipline, Policy, PolicyError, presets};
 use proptest::prelude::*;
 
 fn preset(name: &str) -> &'static str {
@@ -24,8 +24,8 @@ fn unknown_and_missing_keys_and_wrong_units_are_located() {
     insta::assert_snapshot!(errors_after(&[
         ("light", "\nprocessor", "\nprocesor"),
         ("light", "\nquantum", "\nslice"),
-        ("light", "discipline = \"unix\"\n", ""),
-        ("light", "\"unix\"", "\"linux\""),
+        ("light", "discipline = \"system-v\"\n", ""),
+        ("light", "\"system-v\"", "\"linux\""),
         ("light", "quantum = \"30 ms\"", "quantum = 30"),
         ("light", "time = \"120 ms\"", "time = \"6 points\""),
         ("light", "[credit]", "[credit"),
@@ -37,6 +37,7 @@ fn values_out_of_bounds_are_refused() {
     insta::assert_snapshot!(errors_after(&[
         ("light", "quantum = \"30 ms\"", "quantum = \"0 ms\""),
         ("light", "decay = \"1 s\"", "decay = \"1 us\""),
+        ("unix", "saturation = \"800 ms\"", "saturation = \"1 ms\""),
         ("light", "time = \"120 ms\"", "time = \"2 hours\""),
         ("light", "name = \"light\"", "name = \"a policy\""),
         ("complex", "fade = 2.0", "fade = 0.0"),
@@ -72,6 +73,9 @@ fn contradictions_are_refused() {
         ("complex", "complex = true", ""),
         ("complex", "time = \"120 ms\"", ""),
         ("fair", "\nquantum", "\ndecay = \"1 s\"\nquantum"),
+        ("fixed", "\nquantum", "\nsaturation = \"1 s\"\nquantum"),
+        ("fair", "\nquantum", "\nattached = true\nquantum"),
+        ("complex", "\"system-v\"\nquantum = \"30 ms\"\ndecay = \"1 s\"", "\"fair\"\nquantum = \"30 ms\""),
         ("attached", "attached = true", "attached = true\n[credit]\nprocessor = \"1 ms\""),
     ]));
 }
@@ -97,7 +101,7 @@ fn a_name_that_is_no_preset_and_no_file_lists_the_presets() {
     let error = Policy::load("no-such-policy").expect_err("missing").to_string();
     assert!(error.ends_with(
         "name a readable TOML file or one of: standard, light, heavy, complex, attached, quantum-10, quantum-100, \
-         cluster, cache, both, fair, vanilla, fixed, fixed-long, data-affinity"
+         unix, bsd, cluster, cache, both, fair, vanilla, fixed, fixed-long, data-affinity"
     ));
 }
 
@@ -121,7 +125,8 @@ fn a_policy_without_credits_needs_no_table() {
 proptest! {
     #[test]
     fn every_policy_that_passes_its_check_survives_being_written_and_read(
-        unix in any::<bool>(),
+        discipline in prop::sample::select(Discipline::ALL.to_vec()),
+        saturation_ms in prop::option::of(10_u64..1_000_000),
         quantum_us in 100_u64..1_000_000,
         credits in prop::array::uniform5(1_u64..800_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
@@ -129,11 +134,15 @@ proptest! {
         cache_fair in prop::collection::vec("[a-z/.:\"]{6,9}", 0..3),
         best_effort in prop::collection::vec("[A-Z/.]{2,5}", 0..3),
     ) {
+        let searches = discipline.has_run_queue();
+        let attached = attached && searches;
+        let fade_permille = fade_permille.filter(|_| searches);
         let kept = |credit: u64| if attached { 0 } else { credit };
         let [time_ns, near @ ..] = credits;
         let [processor_ns, llc_ns, node_ns, fragment_ns] = near.map(kept);
         let policy = Policy {
-            discipline: if unix { hearth_policy::Discipline::Unix } else { hearth_policy::Discipline::Fair },
+            discipline,
+            saturation_ns: saturation_ms.filter(|_| searches).map(|ms| ms * 1_000_000),
             quantum_ns: quantum_us * 1000,
             credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
             complex: fade_permille.is_some(),

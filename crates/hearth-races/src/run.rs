@@ -55,7 +55,7 @@ pub fn run(
         if setting.unequal && task % KERNELS_OWN_ONE_IN == 0 {
             racer.process_flags.set(PF_KTHREAD);
         }
-        kernel.add_task(&Rc::new(racer));
+        kernel.add_task(&Rc::new(racer), None);
     }
     let machine = Machine::new(kernel, machine.kernel.tick_ns, setting.ticks_at_once);
     if setting.unequal {
@@ -65,7 +65,7 @@ pub fn run(
         machine.wake_after(0, task.cpu(), task.pid());
     }
     let plans = setting.plans.then(|| Plans::new(&machine)).transpose()?;
-    let mut run = Run::new(Rc::new(machine), policy.attached, setting, load, plans);
+    let mut run = Run::new(Rc::new(machine), setting, load, plans);
     Ok(switch::with_accesses(&scx, || run.until(setting.duration_ns)))
 }
 
@@ -103,8 +103,6 @@ struct Run {
     load: Load,
     has_hotplug: bool,
     plans: Option<Plans>,
-    /// By its policy a task runs on one CPU only.
-    is_attached: bool,
     longest_wait_ns: u64,
     cpus: Vec<Cpu>,
     /// Turns for which a CPU is stopped.
@@ -134,13 +132,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(
-        machine: Rc<Machine>,
-        is_attached: bool,
-        setting: Setting,
-        load: Load,
-        plans: Option<Plans>,
-    ) -> Self {
+    fn new(machine: Rc<Machine>, setting: Setting, load: Load, plans: Option<Plans>) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
         let habits = Habits::any(&machine, setting.unequal, setting.fragments);
         let longest_wait_ns = setting.longest_wait_ns;
@@ -163,7 +155,6 @@ impl Run {
             load,
             has_hotplug,
             plans,
-            is_attached,
             longest_wait_ns,
             cpus,
             stalled,
@@ -229,8 +220,8 @@ impl Run {
 
     /// Whether a higher class holds the only CPU that it may run on.
     fn is_held(&self, task: &Task) -> bool {
-        let is_stuck = task.sched.allowed().count_ones() == 1 || self.is_attached;
-        is_stuck && self.machine.current(task.cpu()) == Current::Higher
+        let cpus = self.machine.cpus_open_to(task);
+        cpus.count_ones() == 1 && self.machine.current(cpus.trailing_zeros() as usize) == Current::Higher
     }
 
     /// With all CPUs at rest, none idles beside work that it could do.
@@ -239,11 +230,11 @@ impl Run {
         self.rest()?;
         self.outcome.rests += 1;
         self.check_heads()?;
-        if self.machine.idle_beside_work(self.is_attached).is_some() {
+        if self.machine.idle_beside_work().is_some() {
             self.outcome.mended_by_tick += 1;
             self.machine.tick_all();
             self.rest()?;
-            if let Some((cpu, task)) = self.machine.idle_beside_work(self.is_attached) {
+            if let Some((cpu, task)) = self.machine.idle_beside_work() {
                 return Err(Violation::IdleBesideWork { cpu, task, at_ns: self.machine.now_ns() });
             }
         }

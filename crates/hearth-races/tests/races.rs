@@ -40,6 +40,8 @@ fn under_fair_no_task_starves_and_no_cpu_idles_beside_work() {
 fn under_decay_no_task_starves_and_no_cpu_idles_beside_work() {
     check("dash-16", "standard", 0..16);
     check("dash-16", "both", 16..32);
+    check("dash-16", "bsd", 32..40);
+    check("dash-16", "fixed", 40..48);
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn under_fair_no_wait_is_half_of_the_watchdogs_whatever_the_weights() {
 
 #[test]
 fn under_decay_no_wait_is_half_of_the_watchdogs_whatever_the_weights() {
-    for policy in ["standard", "light", "heavy", "both", "complex", "attached"] {
+    for policy in ["standard", "light", "heavy", "both", "complex", "attached", "unix", "bsd", "fixed"] {
         check_unequal(policy, 0..3);
     }
 }

@@ -28,7 +28,7 @@ impl<H: Host> Kernel<H> {
             if online >> task.cpu() & 1 == 0 {
                 task.sched.cpu.set(self.host.choose(self.cpus_of(task)) as u32);
             }
-            self.init_task(task, false);
+            self.init_task(task, false, None);
             if !task.is_away.get() {
                 self.scheduler().enable(&task.sched);
                 self.tell_mask(task);

@@ -35,14 +35,22 @@ impl<H: Host> Kernel<H> {
         }
     }
 
-    /// A CPU with nothing to do although a task waits that it could run, and the task. `stays`: tasks run
-    /// only on the CPU where they last ran. Tasks that declare what they work on may wait for their data.
-    pub fn idle_beside_work(&self, stays: bool) -> Option<(usize, crate::Pid)> {
+    /// A CPU with nothing to do although a task waits that it could run, and the task. Tasks that declare what they work on may wait for their data.
+    pub fn idle_beside_work(&self) -> Option<(usize, crate::Pid)> {
         let is_for_any = |task: &&Rc<Task>| task.is_in_dispatch_queue() && task.sched.declared.get() == 0;
         self.tasks().iter().filter(is_for_any).find_map(|task| {
-            let cpus = if stays { 1 << task.cpu() } else { self.cpus_of(task) };
+            let cpus = self.cpus_open_to(task);
             let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle && cpus >> cpu & 1 == 1;
             (0..self.cpus()).find(is_idle).map(|cpu| (cpu, task.pid()))
         })
+    }
+
+    /// The CPUs that may take a task which waits, as bits: the one to which it is attached, unless its mask
+    /// has lost that.
+    pub fn cpus_open_to(&self, task: &Task) -> u64 {
+        let cpus = self.cpus_of(task);
+        let attached = self.remembered(task).and_then(|task| u32::try_from(task.attached_cpu).ok());
+        let own = attached.map_or(0, |cpu| 1 << cpu) & cpus;
+        if own == 0 { cpus } else { own }
     }
 }

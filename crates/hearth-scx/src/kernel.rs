@@ -51,10 +51,10 @@ impl<H: Host> Kernel<H> {
         self.scheduler().remembered(&task.storage)
     }
 
-    /// A new task, which sleeps.
-    pub fn add_task(&self, sched: &Rc<TaskStruct>) -> Rc<Task> {
+    /// A new task, which sleeps; `maker` has forked it.
+    pub fn add_task(&self, sched: &Rc<TaskStruct>, maker: Option<Pid>) -> Rc<Task> {
         let task = self.add(Task::new(sched));
-        self.init_task(&task, true);
+        self.init_task(&task, true, maker.map(|pid| self.task(pid)).as_deref());
         self.scheduler().enable(sched);
         task
     }
@@ -69,8 +69,8 @@ impl<H: Host> Kernel<H> {
         task.storage.clear();
     }
 
-    pub(crate) fn init_task(&self, task: &Task, fork: bool) {
-        let code = self.scheduler().init_task(&task.sched, fork);
+    pub(crate) fn init_task(&self, task: &Task, fork: bool, maker: Option<&Task>) {
+        let code = self.scheduler().init_task(&task.sched, fork, maker.map(|maker| &*maker.sched));
         if code != 0 {
             self.error(format!("ops.init_task() failed ({code}) for {}", task.label()));
         }

@@ -36,10 +36,14 @@ constants! { all {
     HEARTH_PUBLISHED_PLAN => PUBLISHED_PLAN: u32 = 4;
     /// In the published word: bits up to the sequence number.
     HEARTH_PUBLISHED_SEQUENCE => PUBLISHED_SEQUENCE: u32 = 8;
-    /// [`Policy::discipline`]: CPU time that decays.
-    HEARTH_UNIX => UNIX: u32 = 0;
+    /// [`Policy::discipline`]: CPU time in ticks, never forgotten.
+    HEARTH_FIXED => FIXED: u32 = 0;
     /// [`Policy::discipline`]: virtual time.
     HEARTH_FAIR => FAIR: u32 = 1;
+    /// [`Policy::discipline`]: one run queue, and CPU time that is halved.
+    HEARTH_SYSTEM_V => SYSTEM_V: u32 = 2;
+    /// [`Policy::discipline`]: one run queue, and CPU time that decays with the load.
+    HEARTH_BSD => BSD: u32 = 3;
     /// [`Policy::flags`]: the time credit fades with the time since a task last ran.
     HEARTH_COMPLEX => COMPLEX: u32 = 1 << 0;
     /// [`Policy::flags`]: each task stays on one CPU for life.
@@ -70,8 +74,10 @@ shared! {
         pub quantum_ns: u64,
         /// The host's tick: slices end only at ticks.
         pub tick_ns: u64,
-        /// [`UNIX`]: how often usage is halved.
+        /// [`SYSTEM_V`], [`BSD`]: how often usage decays.
         pub decay_ns: u64,
+        /// [`SYSTEM_V`], [`BSD`]: the most that a task is charged.
+        pub saturation_ns: u64,
         /// Credit of the task that ran last on a CPU.
         pub time_ns: u64,
         /// Credit on the CPU where a task last ran.
@@ -84,7 +90,7 @@ shared! {
         pub fragment_ns: u64,
         /// [`COMPLEX`]: credit lost for each unit of time away, in thousandths.
         pub fade_milli: u32,
-        /// [`UNIX`] or [`FAIR`].
+        /// [`FIXED`], [`FAIR`], [`SYSTEM_V`] or [`BSD`].
         pub discipline: u32,
         /// [`COMPLEX`] and [`ATTACHED`].
         pub flags: u32,
@@ -303,7 +309,7 @@ shared! {
     pub struct Task = hearth_task {
         /// CPU time received, weighted.
         pub usage: u64,
-        /// [`UNIX`]: the decay that usage has seen.
+        /// [`SYSTEM_V`], [`BSD`]: the decay that usage has seen.
         pub epoch: u64,
         /// [`FAIR`]: the CPU time up to which it has been charged.
         pub charged_ns: u64,
@@ -356,5 +362,9 @@ shared! {
         pub fragment: i32,
         /// The fragment among whose running tasks it counts, or -1.
         pub runs_in: i32,
+        /// [`ATTACHED`]: the CPU for life; -1 if it has not run, and nor has who made it.
+        pub attached_cpu: i32,
+        /// 0.
+        pub pad: u32,
     }
 }

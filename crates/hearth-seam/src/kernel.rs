@@ -143,6 +143,8 @@ shared! {
     pub struct InitTaskArgs = scx_init_task_args {
         /// The task is new; else the scheduler is.
         pub fork: bool,
+        /// The kernel's current task, if it forks; else null.
+        pub maker: TaskPointer,
     }
 }
 

@@ -29,10 +29,10 @@ pub use compare::{Build, errors, unit};
 #[cfg(feature = "hosts")]
 pub use globals::Globals;
 pub use interface::{
-    ATTACHED, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, Fragment, LEAST_SHARE, MAX_CELL, MAX_CPUS,
-    MAX_FRAGMENTS, MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy, Registration, SHAPES,
-    SHARED_FRAGMENT, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE, SOURCE_KEPT, SOURCE_KERNEL,
-    SOURCE_OWN, Shape, Target, Task, Topology, UNIX,
+    ATTACHED, BSD, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, FIXED, Fragment, LEAST_SHARE, MAX_CELL,
+    MAX_CPUS, MAX_FRAGMENTS, MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy,
+    Registration, SHAPES, SHARED_FRAGMENT, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE,
+    SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, SYSTEM_V, Shape, Target, Task, Topology,
 };
 pub use kernel::{
     CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART, ExitInfo,

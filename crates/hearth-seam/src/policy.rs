@@ -1,6 +1,6 @@
 //! A policy in the form that the scheduler reads.
 
-use crate::{ATTACHED, COMPLEX, FAIR, Policy, UNIX};
+use crate::{ATTACHED, BSD, COMPLEX, FAIR, FIXED, Policy, SYSTEM_V};
 use hearth_policy::Discipline;
 
 impl Policy {
@@ -11,6 +11,7 @@ impl Policy {
             quantum_ns: policy.quantum_ns,
             tick_ns,
             decay_ns: policy.decay_ns,
+            saturation_ns: policy.saturation_ns.unwrap_or(u64::MAX),
             time_ns: policy.credit.time_ns,
             processor_ns: policy.credit.processor_ns,
             llc_ns: policy.credit.llc_ns,
@@ -18,8 +19,10 @@ impl Policy {
             fragment_ns: policy.credit.fragment_ns,
             fade_milli: policy.fade_permille,
             discipline: match policy.discipline {
-                Discipline::Unix => UNIX,
+                Discipline::Fixed => FIXED,
                 Discipline::Fair => FAIR,
+                Discipline::SystemV => SYSTEM_V,
+                Discipline::Bsd => BSD,
             },
             flags: flag(policy.complex, COMPLEX) | flag(policy.attached, ATTACHED),
             pad: 0,

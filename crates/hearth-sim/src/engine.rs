@@ -144,7 +144,7 @@ impl Simulation {
         }
         let mut begun = Vec::new();
         for (name, body) in application.tasks {
-            let task = self.create(by, index, mask, &name, body);
+            let task = self.create(by, None, index, mask, &name, body);
             if application.is_kernel {
                 self.kernel.tasks[task].scx.sched.process_flags.set(PF_KTHREAD);
             }
@@ -153,9 +153,17 @@ impl Simulation {
         begun
     }
 
-    fn create(&mut self, cpu: usize, application: usize, mask: u64, name: &str, body: Body) -> TaskId {
+    fn create(
+        &mut self,
+        cpu: usize,
+        maker: Option<TaskId>,
+        application: usize,
+        mask: u64,
+        name: &str,
+        body: Body,
+    ) -> TaskId {
         self.alive += usize::from(!self.kernel.account.is_background(application));
-        self.kernel.create(cpu, application, mask, name, body)
+        self.kernel.create(cpu, maker, application, mask, name, body)
     }
 
     fn post(&mut self, at_ps: u64, event: Event) {
@@ -313,7 +321,7 @@ impl Simulation {
             Request::Fork { name, body } => {
                 self.kernel.charge(cpu, Entry::Fork);
                 let (application, mask) = (self.kernel.tasks[task].application, self.kernel.tasks[task].mask);
-                let child = self.create(cpu, application, mask, &name, body);
+                let child = self.create(cpu, Some(task), application, mask, &name, body);
                 self.kernel.tasks[task].answer = child;
                 self.kernel.wake(child, cpu, End::SystemCall);
             }

@@ -42,18 +42,25 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn policy() -> impl Strategy<Value = Policy> {
     let credit = prop::array::uniform5(prop::sample::select(vec![0u64, 1_000_000, 50_000_000, 320_000_000]));
-    (credit, prop::sample::select(vec![1u64, 3, 10, 30, 100]), any::<bool>(), 0..4u8).prop_map(
-        |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, fair, kind)| Policy {
-            name: "random".into(),
-            quantum_ns: quantum_ms * 1_000_000,
-            credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
-            discipline: if fair { Discipline::Fair } else { Discipline::Unix },
-            complex: kind == 0,
-            fade_permille: if kind == 0 { 2000 } else { 0 },
-            attached: kind == 1,
-            ..Policy::affinity(0, 0)
-        },
+    (
+        credit,
+        prop::sample::select(vec![1u64, 3, 10, 30, 100]),
+        prop::sample::select(Discipline::ALL.to_vec()),
+        0..4u8,
     )
+        .prop_map(
+            |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, discipline, kind)| Policy {
+                name: "random".into(),
+                quantum_ns: quantum_ms * 1_000_000,
+                credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
+                discipline,
+                complex: discipline.has_run_queue() && kind == 0,
+                fade_permille: if discipline.has_run_queue() && kind == 0 { 2000 } else { 0 },
+                attached: discipline.has_run_queue() && kind == 1,
+                saturation_ns: (kind == 2).then_some(800_000_000),
+                ..Policy::affinity(0, 0)
+            },
+        )
 }
 
 fn machine() -> impl Strategy<Value = Machine> {

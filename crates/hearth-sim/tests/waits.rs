@@ -77,18 +77,25 @@ fn program() -> impl Strategy<Value = Program> {
 
 fn random_policy() -> impl Strategy<Value = Policy> {
     let credit = prop::array::uniform5(prop::sample::select(vec![0, MS, 50 * MS, 320 * MS, 900 * MS]));
-    (credit, prop::sample::select(vec![1u64, 10, 30, 100]), any::<bool>(), 0..4u8).prop_map(
-        |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, fair, kind)| Policy {
-            name: "random".into(),
-            quantum_ns: quantum_ms * MS,
-            credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
-            discipline: if fair { Discipline::Fair } else { Discipline::Unix },
-            complex: kind == 0,
-            fade_permille: if kind == 0 { 2000 } else { 0 },
-            attached: kind == 1,
-            ..Policy::affinity(0, 0)
-        },
+    (
+        credit,
+        prop::sample::select(vec![1u64, 10, 30, 100]),
+        prop::sample::select(Discipline::ALL.to_vec()),
+        0..4u8,
     )
+        .prop_map(
+            |([time_ns, processor_ns, llc_ns, node_ns, fragment_ns], quantum_ms, discipline, kind)| Policy {
+                name: "random".into(),
+                quantum_ns: quantum_ms * MS,
+                credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
+                discipline,
+                complex: discipline.has_run_queue() && kind == 0,
+                fade_permille: if discipline.has_run_queue() && kind == 0 { 2000 } else { 0 },
+                attached: discipline.has_run_queue() && kind == 1,
+                saturation_ns: (kind == 2).then_some(800_000_000),
+                ..Policy::affinity(0, 0)
+            },
+        )
 }
 
 fn policy() -> impl Strategy<Value = Policy> {

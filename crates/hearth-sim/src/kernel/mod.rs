@@ -178,11 +178,12 @@ impl Kernel {
         self.account.mark(application, self.ports[cpu].now_ps(), counters, begins);
     }
 
-    /// Creates a task that may run on the CPUs in `mask`, as bits, of an application, which is its group. It
+    /// Creates a task, forked by `maker`, that may run on the CPUs in `mask`, as bits, of an application, which is its group. It
     /// first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(
         &mut self,
         cpu: usize,
+        maker: Option<TaskId>,
         application: usize,
         mask: u64,
         name: &str,
@@ -194,7 +195,7 @@ impl Kernel {
         self.account.task(name, application);
         let kernel_data = self.costs.task_data(&self.memory);
         self.scx.run_on(cpu);
-        let scx = self.scx.add_task(&sched);
+        let scx = self.scx.add_task(&sched, maker.map(pid_of));
         self.tasks.push(Task::new(id, application, mask, scx, kernel_data, &self.memory, body));
         id
     }
