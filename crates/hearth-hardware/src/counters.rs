@@ -103,6 +103,10 @@ counters! {
     page_faults,
     /// Pages that this CPU moved to another node.
     page_moves,
+    /// Of the misses, those of copying pages.
+    copy_misses,
+    /// Of these, those that another node served.
+    copy_remote_misses,
     /// Picoseconds spent in the kernel.
     system_ps,
     /// Picoseconds beyond a first-level hit that references took.
@@ -130,6 +134,16 @@ impl Counters {
     /// Of the [`misses`](Self::misses), those that another node served.
     pub fn remote_misses(&self) -> u64 {
         self.memory_remote + self.cache_to_cache_remote
+    }
+
+    /// The [`misses`](Self::misses) but those of copying pages.
+    pub fn own_misses(&self) -> u64 {
+        self.misses() - self.copy_misses
+    }
+
+    /// Of these, those that another node served.
+    pub fn own_remote_misses(&self) -> u64 {
+        self.remote_misses() - self.copy_remote_misses
     }
 }
 

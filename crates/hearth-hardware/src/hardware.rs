@@ -221,7 +221,7 @@ impl Hardware {
             return false;
         }
         let port = Rc::clone(&self.ports[cpu]);
-        let begin_ps = port.now_ps();
+        let (begin_ps, before) = (port.now_ps(), port.counters());
         let address = u64::from(page) << (self.line_shift + self.page_line_shift);
         self.copy_words(cpu, address, Access::Read);
         let first = frame << self.page_line_shift;
@@ -230,6 +230,9 @@ impl Hardware {
         self.ports.iter().for_each(|port| port.forget(page));
         self.pages.rehome(frame, node);
         self.copy_words(cpu, address, Access::Write);
+        let copying = port.counters() - before;
+        add(&port.counting.copy_misses, copying.misses());
+        add(&port.counting.copy_remote_misses, copying.remote_misses());
         add(&port.counting.page_moves, 1);
         port.spent_in_kernel(begin_ps);
         true

@@ -173,15 +173,23 @@ impl Row {
 }
 
 impl Claim {
+    /// Of its rows, in order: each that is in no set must hold, and of a set as many as are asked for.
+    fn verdict(&self, rows: &[RowResult]) -> Verdict {
+        let of = |set: Option<&str>| {
+            let both = self.rows.iter().zip(rows);
+            both.filter(move |(row, _)| row.set.as_deref() == set)
+                .map(|(_, result)| result.holds)
+                .collect::<Vec<_>>()
+        };
+        let mut verdicts: Vec<Verdict> = of(None).into_iter().map(|holds| verdict_of(&[holds], 1)).collect();
+        verdicts.extend(self.at_least.iter().map(|(set, &least)| verdict_of(&of(Some(set)), least)));
+        let first = |verdict| verdicts.contains(&verdict).then_some(verdict);
+        first(Verdict::DoesNotHold).or_else(|| first(Verdict::NotRun)).unwrap_or(Verdict::Holds)
+    }
+
     fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> ClaimResult {
         let rows: Vec<RowResult> = self.rows.iter().map(|row| row.judge(experiment, seeds, runs)).collect();
-        let verdict = if rows.iter().any(|row| row.holds == Some(false)) {
-            Verdict::DoesNotHold
-        } else if rows.iter().any(|row| row.holds.is_none()) {
-            Verdict::NotRun
-        } else {
-            Verdict::Holds
-        };
+        let verdict = self.verdict(&rows);
         ClaimResult {
             id: self.id.clone(),
             kind: self.kind,
@@ -193,5 +201,16 @@ impl Claim {
             verdict,
             rows,
         }
+    }
+}
+
+/// Of rows of which `least` must hold.
+fn verdict_of(holds: &[Option<bool>], least: usize) -> Verdict {
+    let holding = holds.iter().filter(|holds| **holds == Some(true)).count();
+    let open = holds.iter().filter(|holds| holds.is_none()).count();
+    match holding {
+        _ if holding >= least => Verdict::Holds,
+        _ if holding + open >= least => Verdict::NotRun,
+        _ => Verdict::DoesNotHold,
     }
 }

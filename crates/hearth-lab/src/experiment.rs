@@ -10,6 +10,7 @@ use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::table::Table;
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
+pub(crate) use measure::AFFINITY;
 use measure::Named;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -84,6 +85,9 @@ pub struct Claim {
     /// places it must not hold.
     #[serde(default)]
     pub mutant: BTreeMap<String, String>,
+    /// Of a set of rows, how many must hold; of rows in no set, each.
+    #[serde(default)]
+    pub at_least: BTreeMap<String, usize>,
 }
 
 /// One figure: what is measured, the paper's value, and the band in which ours must be.
@@ -98,6 +102,8 @@ pub struct Row {
     pub low: Option<f64>,
     /// Greatest value that holds.
     pub high: Option<f64>,
+    /// The set of rows to which it belongs, of which [`Claim::at_least`] so many must hold.
+    pub set: Option<String>,
 }
 
 /// Why an experiment cannot be read.
@@ -186,6 +192,9 @@ impl Experiment {
                 let what = format!("no order of tasks is called {wrong:?}");
                 return Err(Fault::new(format!("claim[{at}]"), what, located::one_of(wrong, &data::ORDERS)));
             }
+            claim
+                .check_sets()
+                .map_err(|(what, mend)| Fault::new(format!("claim[{at}].at_least"), what, mend))?;
             for (from, to) in &claim.mutant {
                 claim
                     .check_mutant(from, to, &names)
@@ -232,18 +241,40 @@ impl Claim {
         self.names(kind).find(|name| !known.contains(&name.as_str()))
     }
 
+    /// Each set of rows has a number of those that must hold, which is not above that of its rows; if not, what
+    /// is wrong and how to mend it.
+    fn check_sets(&self) -> Result<(), (String, String)> {
+        let rows_of = |set: &str| self.rows.iter().filter(|row| row.set.as_deref() == Some(set)).count();
+        let without =
+            self.rows.iter().filter_map(|row| row.set.as_ref()).find(|set| !self.at_least.contains_key(*set));
+        if let Some(set) = without {
+            return Err((
+                format!("how many rows of the set {set:?} must hold?"),
+                format!("add `{set} = 5` to it"),
+            ));
+        }
+        let wrong = self.at_least.iter().find(|&(set, &least)| least == 0 || least > rows_of(set));
+        wrong.map_or(Ok(()), |(set, least)| {
+            let what = format!("{least} of the {} rows of the set {set:?} cannot be asked for", rows_of(set));
+            Err((what, "ask for one or more, and for no more than there are".to_owned()))
+        })
+    }
+
     /// A mutant puts something that exists in the place of something that the claim names; if not, what is
     /// wrong and how to mend it.
     fn check_mutant(&self, from: &str, to: &str, settings: &[&str]) -> Result<(), (String, String)> {
         let is_named = |kind| self.names(kind).any(|name| name == from);
         let machines: Vec<&str> = hearth_machine::presets().iter().map(|(name, _)| *name).collect();
         if is_named(Named::Policy) {
-            let is_there = Policies::load(to).is_ok();
+            let is_there = to == AFFINITY || Policies::load(to).is_ok();
             let wrong =
                 || (format!("no policy is called {to:?}"), "name one of `hearth list policies`".into());
             return if is_there { Ok(()) } else { Err(wrong()) };
         }
-        let (kind, names) = if is_named(Named::Order) {
+        let pages: Vec<&str> = hearth_policy::pages::page_presets().iter().map(|(name, _)| *name).collect();
+        let (kind, names) = if is_named(Named::Pages) {
+            ("page policy", &pages[..])
+        } else if is_named(Named::Order) {
             ("order of tasks", &data::ORDERS[..])
         } else if is_named(Named::Machine) {
             ("machine", &machines[..])

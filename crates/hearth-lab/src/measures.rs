@@ -52,6 +52,16 @@ fn misses(run: &RunResult) -> f64 {
     run.total.counters.misses() as f64
 }
 
+fn busy_ms(run: &RunResult) -> f64 {
+    run.elapsed_ns as f64 / 1e6 * run.cpus as f64 * (1.0 - run.idle_share)
+}
+
+/// Misses of a workload's programs each alone on the machine, as often as the workload has them.
+fn misses_alone(run: &RunResult, programs: &[String], alone: &[&RunResult]) -> f64 {
+    let copies = |program: &String| numa::copies(&run.applications, program).count() as f64;
+    programs.iter().zip(alone).map(|(program, alone)| copies(program) * misses(alone)).sum()
+}
+
 fn time(run: &RunResult) -> f64 {
     run.mean_execution_ns as f64
 }
@@ -74,6 +84,11 @@ fn slope_spread(run: &RunResult) -> Option<f64> {
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
     Some(100.0 * (most - least) / mean)
+}
+
+/// The effective slice under affinity with so many points: 40 a ms.
+fn law_ms(points: u32) -> f64 {
+    2.0 * f64::from(points) * POINT_NS as f64 / 1e6
 }
 
 impl Measure {
@@ -103,6 +118,24 @@ impl Measure {
             Measure::TimeChange { .. } | Measure::TimeChangeOver { .. } => {
                 change(time(runs[0]), time(runs[1]))
             }
+            Measure::MissesChangeMinus { .. } => {
+                change(misses(runs[0]), misses(runs[2])) - change(misses(runs[1]), misses(runs[2]))
+            }
+            Measure::OwnMissesChangeOver { .. } => {
+                let own = |run: &RunResult| run.total.counters.own_misses() as f64;
+                change(own(runs[0]), own(runs[1]))
+            }
+            Measure::RemoteMissesLeft { .. } => {
+                let remote = |run: &RunResult| run.total.counters.own_remote_misses() as f64;
+                100.0 * remote(runs[0]) / remote(runs[1])
+            }
+            Measure::SharedMissesSaved { alone, .. } => {
+                let shared = misses(runs[1]) - misses_alone(runs[1], alone, &runs[2..]);
+                100.0 * (misses(runs[1]) - misses(runs[0])) / shared
+            }
+            Measure::ExecutionTime { .. } => time(runs[0]) / 1e9,
+            Measure::BusyMissRate { .. } => misses(runs[0]) / busy_ms(runs[0]),
+            Measure::IdleShare { .. } => 100.0 * runs[0].idle_share,
             Measure::TimeChangeMinus { .. } => {
                 change(time(runs[0]), time(runs[2])) - change(time(runs[1]), time(runs[2]))
             }
@@ -130,9 +163,9 @@ impl Measure {
             }
             Measure::IdleRise { .. } => 100.0 * (runs[0].idle_share - runs[1].idle_share),
             Measure::SlopeSpread { .. } => slope_spread(runs[0])?,
-            Measure::SliceLaw { points, .. } => {
-                runs[0].total.slices.mean_ms() * 1e6 / (2.0 * f64::from(*points) * POINT_NS as f64)
-            }
+            Measure::SlopeSpreadMinus { .. } => slope_spread(runs[0])? - slope_spread(runs[1])?,
+            Measure::SliceLaw { points, .. } => runs[0].total.slices.mean_ms() / law_ms(*points),
+            Measure::SliceBeyondLaw { points, .. } => runs[0].total.slices.mean_ms() - law_ms(*points),
             Measure::HotPages { .. }
             | Measure::HolderRank { .. }
             | Measure::PlacementLoss { .. }
@@ -178,6 +211,21 @@ impl Measure {
             Measure::MissesChangeOver { workload, policy, over } => {
                 format!("{workload}, misses, {policy} over {over}")
             }
+            Measure::MissesChangeMinus { workload, policy, minus } => {
+                format!("{workload}, misses, {policy} - {minus}")
+            }
+            Measure::OwnMissesChangeOver { workload, policy, over } => {
+                format!("{workload}, misses without copies of pages, {policy} over {over}")
+            }
+            Measure::RemoteMissesLeft { workload, policy, over } => {
+                format!("{workload}, remote misses, {policy}, % of {over}'s")
+            }
+            Measure::SharedMissesSaved { workload, policy, .. } => {
+                format!("{workload}, of what sharing adds to misses, saved, {policy}, %")
+            }
+            Measure::ExecutionTime { workload, .. } => format!("{workload}, time, s"),
+            Measure::BusyMissRate { workload, .. } => format!("{workload}, misses a busy ms"),
+            Measure::IdleShare { workload, .. } => format!("{workload}, idle, %"),
             Measure::MissesChangeLead { workload, .. } => format!("{workload}, misses less the best other"),
             Measure::TimeChange { workload, policy } => format!("{workload}, time, {policy}"),
             Measure::TimeChangeOver { workload, policy, over } => {
@@ -204,8 +252,10 @@ impl Measure {
             Measure::Recovery { application, policy, .. } => format!("{application}, {policy}"),
             Measure::IdleRise { workload, .. } => format!("{workload}, idle"),
             Measure::SlopeSpread { workload, .. } => workload.clone(),
-            Measure::SliceLaw { points, decays: true } => format!("slice, a_t = {points}"),
-            Measure::SliceLaw { points, decays: false } => format!("slice, a_t = {points}, no decay"),
+            Measure::SlopeSpreadMinus { workload, minus, .. } => format!("{workload}, less {minus}'s"),
+            Measure::SliceLaw { points, decays: true, .. } => format!("slice, a_t = {points}"),
+            Measure::SliceLaw { points, decays: false, .. } => format!("slice, a_t = {points}, no decay"),
+            Measure::SliceBeyondLaw { points, .. } => format!("slice less the law, a_t = {points}, ms"),
             Measure::MoveLaw { points } => format!("move, a_p = {points}"),
             Measure::HotPages { workload, percent } => format!("{workload}, hottest {percent} %"),
             Measure::HolderRank { workload } => workload.clone(),

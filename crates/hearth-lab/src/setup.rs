@@ -1,7 +1,7 @@
 //! Which runs a measure needs.
 
 use crate::claims::JudgeError;
-use crate::experiment::{Experiment, Measure};
+use crate::experiment::{AFFINITY, Experiment, Measure};
 use crate::isolation::{Group, SampledIn, Schedules, Speed};
 use crate::job::{Job, Workload};
 use crate::parallel::Setting;
@@ -195,10 +195,23 @@ impl Measure {
                 vec![Setup::new(workload, policy), Setup::new(workload, base)]
             }
             Measure::MissesChangeOver { workload, policy, over }
+            | Measure::OwnMissesChangeOver { workload, policy, over }
+            | Measure::RemoteMissesLeft { workload, policy, over }
             | Measure::TimeChangeOver { workload, policy, over } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, over)]
             }
-            Measure::TimeChangeMinus { workload, policy, minus } => {
+            Measure::SharedMissesSaved { workload, policy, alone } => {
+                let of_workload = [Setup::new(workload, policy), Setup::new(workload, base)];
+                of_workload.into_iter().chain(alone.iter().map(|program| Setup::new(program, base))).collect()
+            }
+            Measure::ExecutionTime { workload, policy }
+            | Measure::BusyMissRate { workload, policy }
+            | Measure::IdleShare { workload, policy } => vec![Setup::new(workload, policy)],
+            Measure::SlopeSpreadMinus { workload, policy, minus } => {
+                vec![Setup::new(workload, policy), Setup::new(workload, minus)]
+            }
+            Measure::MissesChangeMinus { workload, policy, minus }
+            | Measure::TimeChangeMinus { workload, policy, minus } => {
                 vec![Setup::new(workload, policy), Setup::new(workload, minus), Setup::new(workload, base)]
             }
             Measure::TimeChangeBeyond { workload, than, policy }
@@ -231,9 +244,11 @@ impl Measure {
                 vec![Setup::new(workload, policy), Setup::new(workload, over)]
             }
             Measure::SlopeSpread { workload, policy } => vec![Setup::new(workload, policy)],
-            &Measure::SliceLaw { points, decays } => {
-                vec![Setup::affinity(TWO_EACH, points, points, decays)]
-            }
+            Measure::SliceLaw { points, decays, policy }
+            | Measure::SliceBeyondLaw { points, decays, policy } => match policy.as_str() {
+                AFFINITY => vec![Setup::affinity(TWO_EACH, *points, *points, *decays)],
+                other => vec![Setup::new(TWO_EACH, other)],
+            },
             Measure::HotPages { workload, .. }
             | Measure::HolderRank { workload }
             | Measure::PlacementLoss { workload, .. }

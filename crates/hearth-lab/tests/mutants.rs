@@ -5,7 +5,7 @@
 mod common;
 
 use common::judged;
-use hearth_lab::{Claim, Experiment, Row, Verdict};
+use hearth_lab::{Claim, Experiment, Kind, Row, Verdict};
 
 /// One time step of ocean, and a quarter of the other programs. Process control needs them whole: a shorter
 /// panel has so little to do at once that 8 CPUs alone are a gain.
@@ -55,4 +55,37 @@ fn no_claim_about_parallel_jobs_holds_of_its_mutant() {
         let alive: Vec<_> = alive.map(|claim| (&claim.id, &claim.measured)).collect();
         assert!(alive.is_empty(), "{alive:?}");
     }
+}
+
+/// All claims of an experiment whose outcomes have mutants, but for some that no mechanism of ours is in.
+fn check_mutants(id: &str, scale: f64, without: &[&str]) {
+    let experiment = Experiment::load(id).unwrap();
+    let mut mutated = experiment.mutated();
+    let has_mutant = |claim: &&Claim| mutated.claims.iter().any(|mutant| mutant.id == claim.id);
+    let outcomes = experiment.claims.iter().filter(|claim| claim.kind == Kind::Outcome);
+    let without_one: Vec<_> = outcomes.filter(|claim| !has_mutant(claim)).map(|claim| &claim.id).collect();
+    assert_eq!(without_one, without, "each other outcome has a mutant");
+    let has_band = |row: &Row| row.low.is_some() || row.high.is_some();
+    mutated.claims.iter_mut().for_each(|claim| claim.rows.retain(has_band));
+    let judgement = judged(&mutated, scale, None);
+    assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
+    let alive = judgement.claims.iter().filter(|claim| claim.verdict != Verdict::DoesNotHold);
+    let alive: Vec<_> = alive.map(|claim| (&claim.id, claim.verdict, &claim.measured)).collect();
+    assert!(alive.is_empty(), "{alive:?}");
+}
+
+#[test]
+fn no_claim_about_cache_affinity_holds_of_its_mutant() {
+    check_mutants("T", 0.05, &[]);
+}
+
+#[test]
+fn no_claim_about_clusters_holds_of_its_mutant() {
+    check_mutants("N", 0.02, &[]);
+}
+
+/// The first three are about programs' misses, which no policy has a part in.
+#[test]
+fn no_claim_about_page_policies_holds_of_its_mutant() {
+    check_mutants("M", 0.05, &["M1", "M2", "M3"]);
 }

@@ -80,3 +80,22 @@ fn the_credits_of_fair_are_bounded_by_its_quantum_and_a_little() {
     assert!(fair.credit.sum_ns() - fragment_ns <= 2 * fair.quantum_ns);
     assert!(fragment_ns <= 2 * fair.quantum_ns);
 }
+
+#[test]
+fn a_preset_may_be_named_with_other_numbers() {
+    let name = "unix:credit.time=60ms:saturation=none:attached=true";
+    let changed = Policy::load(name).expect("numbers that can be");
+    let mut expected = Policy { name: name.into(), saturation_ns: None, attached: true, ..load("unix") };
+    expected.credit.time_ns = 60_000_000;
+    assert_eq!(changed, expected);
+    let wrong = ["credit.tim=1ms", "quantum=30", "quantum", "", "credit=1", "fade=2", "credit.time.x=1ms"];
+    for change in wrong {
+        Policy::load(&format!("light:{change}")).expect_err(change);
+    }
+    let error = Policy::load("lihgt:quantum=1s").expect_err("no preset").to_string();
+    assert!(error.contains("lihgt"), "{error}");
+}
+
+fn load(name: &str) -> Policy {
+    Policy::load(name).unwrap_or_else(|error| panic!("{error}"))
+}

@@ -8,6 +8,8 @@ use hearth_races::{Outcome, Setting, Violation, run};
 
 const MS: u64 = 1_000_000;
 const TICK_NS: u64 = 4 * MS;
+/// Of 24 tasks on four CPUs in slices of 240 ms, which a credit of 120 ms makes, and one slice more.
+const LONGEST_ROUND_NS: u64 = 24 / 4 * 240 * MS + 240 * MS + 30 * MS;
 
 fn run_one(machine: &str, policy: &str, setting: Setting) -> Result<Outcome, Violation> {
     let mut machine = Machine::load(machine).unwrap();
@@ -83,7 +85,7 @@ fn no_task_is_lost_when_cpus_go_away_and_come_back() {
     let mut restarts = 0;
     for (policy, seeds) in [("fair", 0..8), ("standard", 8..12), ("complex", 12..14), ("attached", 14..16)] {
         for seed in seeds {
-            let equal = Setting { hotplug: true, ..setting(seed) };
+            let equal = Setting { hotplug: true, longest_wait_ns: LONGEST_ROUND_NS, ..setting(seed) };
             let unequal = Setting { hotplug: true, ..Setting::unequal(16, 4000 * MS, seed) };
             for setting in [equal, unequal] {
                 let outcome = run_one("sgi-4d340", policy, setting);
@@ -102,7 +104,7 @@ fn no_task_is_lost_when_cpus_go_away_and_come_back() {
 fn no_task_starves_where_what_cannot_run_at_once_is_enqueued_anew() {
     for (policy, seeds) in [("fair", 0..8), ("both", 8..12), ("complex", 12..14), ("attached", 14..16)] {
         for seed in seeds {
-            let equal = Setting { immediate: true, ..setting(seed) };
+            let equal = Setting { immediate: true, longest_wait_ns: LONGEST_ROUND_NS, ..setting(seed) };
             let unequal = Setting { immediate: true, ..Setting::unequal(16, 4000 * MS, seed) };
             for setting in [equal, unequal] {
                 let outcome = run_one("sgi-4d340", policy, setting);

@@ -22,8 +22,23 @@ pub enum Measure {
     MissesChange { workload: String, policy: String },
     /// Change of the number of misses against another policy than the baseline.
     MissesChangeOver { workload: String, policy: String, over: String },
+    /// Change of the number of misses, less another policy's, in points.
+    MissesChangeMinus { workload: String, policy: String, minus: String },
+    /// Change of the number of misses, those of copying pages aside, against another policy.
+    OwnMissesChangeOver { workload: String, policy: String, over: String },
+    /// Of the misses that another node serves, copies of pages aside, what is left of another policy's; in percent.
+    RemoteMissesLeft { workload: String, policy: String, over: String },
+    /// Of the misses that the baseline has beyond those of the programs each alone on the machine, what the
+    /// policy saves; in percent. `alone`: the programs.
+    SharedMissesSaved { workload: String, policy: String, alone: Vec<String> },
     /// Change of misses less the least change of the other workloads: below 0 if it is the largest drop.
     MissesChangeLead { workload: String, policy: String, others: Vec<String> },
+    /// Mean execution time of the applications, in seconds.
+    ExecutionTime { workload: String, policy: String },
+    /// Misses for each millisecond in which a CPU was busy.
+    BusyMissRate { workload: String, policy: String },
+    /// Time that CPUs are idle.
+    IdleShare { workload: String, policy: String },
     /// Change of the mean execution time.
     TimeChange { workload: String, policy: String },
     /// Change of the mean execution time against another policy than the baseline.
@@ -34,6 +49,8 @@ pub enum Measure {
     IdleRise { workload: String, policy: String },
     /// How far apart the rates are at which the applications gain CPU time, while all run.
     SlopeSpread { workload: String, policy: String },
+    /// The same, less another policy's, in points.
+    SlopeSpreadMinus { workload: String, policy: String, minus: String },
     /// How often a second an application's tasks are switched: to another task's time on the CPU, to another
     /// CPU, to another memory node. All copies together, over their response times.
     SwitchRate { workload: String, application: String, policy: String, to: SwitchName },
@@ -53,7 +70,19 @@ pub enum Measure {
     /// next one; in percent of those that are further apart than two samples.
     Recovery { workload: String, application: String, policy: String },
     /// Mean effective time slice under affinity (a, a), relative to 40 a ms.
-    SliceLaw { points: u32, decays: bool },
+    SliceLaw {
+        points: u32,
+        decays: bool,
+        #[serde(default = "affinity")]
+        policy: String,
+    },
+    /// The same slice less 40 a ms, in ms.
+    SliceBeyondLaw {
+        points: u32,
+        decays: bool,
+        #[serde(default = "affinity")]
+        policy: String,
+    },
     /// Least lack of CPU time of a task that moves under affinity (0, a), relative to 20 a ms.
     MoveLaw { points: u32 },
     /// Of the hottest pages by TLB misses, the share that is among the hottest as many by cache misses.
@@ -152,6 +181,22 @@ impl Measure {
             | Measure::ParallelTimeLead { setting, over, .. }
             | Measure::ParallelMisses { setting, over, .. } => (Named::Setting, vec![setting, over]),
             Measure::ParallelSections { policy, .. }
+            | Measure::SliceRatio { policy, .. }
+            | Measure::MissesChange { policy, .. }
+            | Measure::MissesChangeLead { policy, .. }
+            | Measure::SharedMissesSaved { policy, .. }
+            | Measure::ExecutionTime { policy, .. }
+            | Measure::BusyMissRate { policy, .. }
+            | Measure::IdleShare { policy, .. }
+            | Measure::IdleRise { policy, .. }
+            | Measure::SlopeSpread { policy, .. }
+            | Measure::SwitchRate { policy, .. }
+            | Measure::SwitchesLeft { policy, .. }
+            | Measure::ResponseTime { policy, .. }
+            | Measure::ResponseSpread { policy, .. }
+            | Measure::Recovery { policy, .. }
+            | Measure::SliceLaw { policy, .. }
+            | Measure::SliceBeyondLaw { policy, .. }
             | Measure::TimeChange { policy, .. }
             | Measure::TimeChangeBeyond { policy, .. }
             | Measure::TimeSaved { policy, .. }
@@ -175,7 +220,19 @@ impl Measure {
             Measure::FairMissRateError { by, .. } | Measure::FairMissRatesWithin { by, .. } => {
                 (Named::Estimator, vec![by])
             }
-            Measure::ParallelSectionsMinus { policy, minus, .. } => (Named::Policy, vec![policy, minus]),
+            Measure::ParallelSectionsMinus { policy, minus, .. }
+            | Measure::MissesChangeMinus { policy, minus, .. }
+            | Measure::TimeChangeMinus { policy, minus, .. }
+            | Measure::SlopeSpreadMinus { policy, minus, .. }
+            | Measure::ResponseMinus { policy, minus, .. } => (Named::Policy, vec![policy, minus]),
+            Measure::MissesChangeOver { policy, over, .. }
+            | Measure::OwnMissesChangeOver { policy, over, .. }
+            | Measure::RemoteMissesLeft { policy, over, .. }
+            | Measure::TimeChangeOver { policy, over, .. }
+            | Measure::LocalRise { policy, over, .. }
+            | Measure::CpuTimeOver { policy, over, .. } => (Named::Policy, vec![policy, over]),
+            Measure::MemoryTime { pages, .. } => (Named::Pages, vec![pages]),
+            Measure::MemoryTimeShare { pages, of_pages, .. } => (Named::Pages, vec![pages, of_pages]),
             Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => (Named::Order, vec![order]),
             _ => return Vec::new(),
         };
@@ -188,6 +245,13 @@ impl Measure {
         let of_kind = copy.names_mut().into_iter().filter(|(named, _)| *named == kind);
         of_kind.map(|(_, name)| std::mem::take(name)).collect()
     }
+}
+
+/// In the place of a policy: affinity with as many points as the law is about.
+pub(crate) const AFFINITY: &str = "affinity";
+
+fn affinity() -> String {
+    AFFINITY.to_owned()
 }
 
 /// To what a task is switched.
@@ -221,6 +285,7 @@ pub enum EndName {
 pub(super) enum Named {
     Setting,
     Policy,
+    Pages,
     Order,
     Machine,
     Estimator,
