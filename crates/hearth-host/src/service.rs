@@ -73,7 +73,7 @@ pub type Labels = Vec<(&'static str, String)>;
 pub enum Unit {
     /// Time.
     Seconds,
-    /// 0 to 1.
+    /// Parts of one.
     Ratios,
 }
 
@@ -115,7 +115,7 @@ impl Metric {
         Self { unit: Some(Unit::Seconds), ..Self::real(name, help, true, time_s) }
     }
 
-    /// Something between 0 and 1.
+    /// A part of something: 0 to 1, or more where the part can be greater than the whole.
     pub fn ratio(name: &'static str, help: &'static str, ratio: f64) -> Self {
         Self { unit: Some(Unit::Ratios), ..Self::real(name, help, false, ratio) }
     }

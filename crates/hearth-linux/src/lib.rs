@@ -10,6 +10,7 @@ pub mod daemon;
 mod decisions;
 pub mod ending;
 mod error;
+pub mod exposition;
 mod fragments;
 pub mod isolation;
 mod log;

@@ -11,7 +11,7 @@ pub use recorded::Recorded;
 pub(crate) use weighing::{Gate, Weighing};
 
 use hearth_host::service::Metric;
-use hearth_policy::isolation::{Bus, Confidence, Counting};
+use hearth_policy::isolation::{Bus, Confidence, Counting, Why};
 use hearth_policy::planners::CacheFair;
 use hearth_policy::planners::cache_fair::{Rule, Standing};
 use hearth_policy::snapshot::{Class, Run};
@@ -130,7 +130,7 @@ pub struct TaskStatus {
     /// Cycles that it has got beyond its nominal share; below 0 if it gave some.
     pub given_cycles: i64,
     /// Why nothing follows from its estimate.
-    pub weak: Option<String>,
+    pub weak: Option<Why>,
 }
 
 impl From<Standing> for TaskStatus {
@@ -138,7 +138,7 @@ impl From<Standing> for TaskStatus {
         let Standing { tid, group, ipc, fair_ipc, share_permille, given_cycles, confidence } = standing;
         let weak = match confidence {
             Confidence::Strong => None,
-            Confidence::Weak(why) => Some(why.to_string()),
+            Confidence::Weak(why) => Some(why),
         };
         Self { tid, group, ipc, fair_ipc, share_permille, given_cycles, weak }
     }

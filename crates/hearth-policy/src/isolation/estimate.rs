@@ -2,6 +2,7 @@
 
 use super::{Bus, Fit, LEAST_INSTRUCTIONS, Line, MOST_ERROR, SAMPLES};
 use crate::snapshot::Run;
+use serde::{Deserialize, Serialize};
 
 /// What a task would do with a fair part of the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -42,7 +43,8 @@ impl Default for Confidence {
 }
 
 /// Why an estimate is weak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Why {
     /// Fewer than ten runs were long enough.
     FewSamples,
@@ -63,7 +65,7 @@ impl std::fmt::Display for Why {
         out.write_str(match self {
             Self::FewSamples => "too few runs were long enough",
             Self::SimilarCoRunners => "its co-runners miss equally often",
-            Self::NoFairPoint => "it may miss more than its co-runners whatever they do",
+            Self::NoFairPoint => "it may always miss more than its co-runners",
             Self::NegativeRate => "its fair miss rate would be negative",
             Self::BeyondMemory => "its misses would take more time than there is",
             Self::Imprecise => "its samples are too far off the line",

@@ -175,6 +175,7 @@ pub fn sentence(task: &TaskStatus) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth_policy::isolation::Why;
 
     #[test]
     fn a_cgroup_that_is_to_come_is_named_from_the_root_on() {
@@ -199,7 +200,11 @@ mod tests {
         let wanted = "7: 0.50 instructions a cycle, 0.62 with a fair part of the cache; its share is 125.0 % of \
                       its own, and -1.5 G cycles so far";
         assert_eq!(sentence(&strong), wanted);
-        let weak = TaskStatus { weak: Some("too few".into()), ..strong };
-        assert_eq!(sentence(&weak), "7: 0.50 instructions a cycle; no estimate: too few");
+        let weak = TaskStatus { weak: Some(Why::FewSamples), ..strong };
+        assert_eq!(
+            sentence(&weak),
+            "7: 0.50 instructions a cycle; no estimate: too few runs were long enough"
+        );
+        assert_eq!(serde_json::to_value(&weak).unwrap()["weak"], "few_samples");
     }
 }

@@ -1,5 +1,6 @@
 //! `hearth neighbours`: which programs slow which by sharing a cache with them.
 
+mod metrics;
 mod page;
 mod report;
 mod text;
@@ -26,7 +27,8 @@ Examples:
   hearth neighbours 4242 --for 1m    what slows the program of this process
   hearth neighbours --by cgroup      which control groups slow which: services, containers
   hearth neighbours nginx.service    what slows this one, and those below it
-  hearth neighbours --for 1m --report neighbours.html";
+  hearth neighbours --for 1m --report neighbours.html
+  hearth neighbours --metrics neighbours.prom    for the textfile collector of Prometheus's node exporter";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -48,6 +50,9 @@ pub struct Arguments {
     /// Write a page with a table of who slows whom; it needs no other file and no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write who slows whom for sure as metrics for Prometheus
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -73,9 +78,8 @@ enum Wanted {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    if let Some(path) = &arguments.report {
-        output::check_writable(path)?;
-    }
+    let files = [&arguments.report, &arguments.metrics];
+    files.into_iter().flatten().try_for_each(|path| output::check_writable(path))?;
     let wanted = Wanted::of(arguments)?;
     let named_cgroup = matches!(wanted, Wanted::Cgroup(_));
     let options = Options {
@@ -91,11 +95,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if let Some(path) = &arguments.report {
         output::write_file(path, page::page(&report, arguments.verbose).as_bytes())?;
     }
+    if let Some(path) = &arguments.metrics {
+        output::write_file(path, metrics::text(&report, arguments.verbose).as_bytes())?;
+    }
     match arguments.json {
         true => output::print_json(&report)?,
         false => output::print(&text::text(&report, &wanted, arguments.verbose))?,
     }
-    output::announce([&arguments.report]);
+    output::announce(files);
     if found.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 

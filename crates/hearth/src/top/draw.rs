@@ -1,5 +1,6 @@
 //! What `top` shows, on a terminal or as text.
 
+use super::cache_fair::CacheFair;
 use super::rows::{CpuRow, RATES, TaskRow};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
@@ -16,6 +17,8 @@ pub struct Screen {
     pub cpus: Vec<CpuRow>,
     /// Each task that ran.
     pub tasks: Vec<TaskRow>,
+    /// Cache-fair tasks, if there are any.
+    pub cache_fair: Option<CacheFair>,
     /// How many tasks are scrolled away.
     pub skip: usize,
     /// Whether CPUs are shown.
@@ -26,12 +29,21 @@ impl Screen {
     /// Lines that all of it takes.
     pub fn height(&self) -> u16 {
         let cpus = if self.show_cpus { self.cpus.len() + 2 } else { 0 };
-        u16::try_from(2 + cpus + 1 + self.tasks.len()).unwrap_or(u16::MAX)
+        let above = u16::try_from(2 + cpus + 1 + self.tasks.len()).unwrap_or(u16::MAX);
+        above.saturating_add(self.cache_fair_height())
+    }
+
+    fn cache_fair_height(&self) -> u16 {
+        self.cache_fair.as_ref().map_or(0, CacheFair::height)
     }
 
     /// Draws it into a frame of any size.
     pub fn draw(&self, frame: &mut Frame<'_>) {
         let area = frame.area();
+        // With many cache-fair tasks, at least two thirds are left for the rest; with few tasks, what these leave.
+        let rest = self.height() - self.cache_fair_height();
+        let fair = self.cache_fair_height().min((area.height / 3).max(area.height.saturating_sub(rest)));
+        let [area, lowest] = Layout::vertical([Constraint::Min(0), Constraint::Length(fair)]).areas(area);
         // With many CPUs, at least half of the screen is left for tasks.
         let all = if self.show_cpus { self.cpus.len() as u16 + 2 } else { 0 };
         let cpus =
@@ -44,6 +56,9 @@ impl Screen {
             frame.render_widget(self.cpu_table(), upper);
         }
         frame.render_widget(self.task_table(), lower);
+        if let Some(cache_fair) = &self.cache_fair {
+            cache_fair.draw(frame, lowest);
+        }
     }
 
     fn cpu_table(&self) -> Table<'_> {
@@ -89,13 +104,13 @@ impl Screen {
     }
 }
 
-fn head<'a>(names: impl Iterator<Item = &'a str>) -> Row<'a> {
-    let words = ["runs", "name"];
+pub(super) fn head<'a>(names: impl Iterator<Item = &'a str>) -> Row<'a> {
+    let words = ["runs", "name", "confidence"];
     let cell = |name: &'a str| if words.contains(&name) { Cell::from(name) } else { number(name.to_owned()) };
     Row::new(names.map(cell)).style(Style::new().add_modifier(Modifier::BOLD))
 }
 
-fn number<'a>(text: String) -> Cell<'a> {
+pub(super) fn number<'a>(text: String) -> Cell<'a> {
     Cell::from(Line::from(text).right_aligned())
 }
 

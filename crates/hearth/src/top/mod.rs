@@ -1,5 +1,6 @@
 //! `hearth top`: what runs on each CPU, as it happens.
 
+mod cache_fair;
 mod draw;
 mod rows;
 
@@ -7,6 +8,7 @@ use crate::failure::{Failure, Outcome};
 use crate::linux::start;
 use crate::output;
 use anyhow::anyhow;
+use cache_fair::CacheFair;
 use clap::Args;
 use draw::Screen;
 use hearth_host::kernel;
@@ -27,7 +29,11 @@ Columns: runs: the task that had most of the CPU; from: where a task ran before 
 moves: how often it moved inside a cache domain, inside a node, between nodes since it began, or,
 where the scheduler does not tell, how often it was seen on another CPU;
 credit: how often it went on by its credit, past one that had had less CPU time; slice: how long it kept a CPU on average;
-waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`.";
+waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`.
+
+Of cache-fair tasks, if there are any: ipc: instructions for each cycle; fair ipc: what they would be with a fair
+part of the cache; share: what it gets of its own share of CPU time; given: cycles that it got beyond that, or
+gave up, so far; confidence: whether its estimate is acted on, or why not.";
 
 /// The scheduler is asked about so many tasks, the busiest.
 const ASKED: usize = 200;
@@ -136,6 +142,8 @@ impl Watch {
             rows::refine(&mut self.screen.tasks, &known.tasks);
         }
         self.screen.cpus = rows::cpus(&self.screen.tasks, self.status.as_ref(), status.as_ref());
+        let isolation = status.as_ref().and_then(|status| status.isolation.as_ref());
+        self.screen.cache_fair = isolation.and_then(|isolation| CacheFair::of(isolation, &sample));
         self.screen.head = head(status.as_ref());
         self.screen.skip = self.screen.skip.min(self.screen.tasks.len().saturating_sub(1));
         self.sample = sample;
@@ -217,6 +225,7 @@ mod tests {
                 CpuRow { cpu: 1, runs: None, rates: None },
             ],
             tasks: (10..14).map(|tid| task(tid, 0)).collect(),
+            cache_fair: None,
             skip: 0,
             show_cpus: true,
         }
@@ -240,6 +249,21 @@ mod tests {
     }
 
     #[test]
+    fn cache_fair_tasks_have_a_table_below_the_others() {
+        let cache_fair = CacheFair::of(&cache_fair::tests::status(), &cache_fair::tests::sample());
+        let shown = text(&Screen { cache_fair, ..screen() }).unwrap();
+        let (_, below) = shown.split_once("task-13").unwrap();
+        insta::assert_snapshot!(below.split_once('\n').unwrap().1, @r"
+
+        cache-fair: 3 tasks; best-effort: /batch has 75.0 %
+           task name              ipc fair ipc   share     given confidence
+              9                  0.50     0.62 125.0 %    +1.5 G strong
+             11                  0.50     0.62 100.0 %    +1.5 G strong
+              5                  0.50        - 100.0 %    +1.5 G weak: it may always miss more than its co-runners
+        ");
+    }
+
+    #[test]
     fn keys_scroll_hide_and_end() {
         let mut screen = screen();
         let none = KeyModifiers::NONE;
@@ -258,6 +282,9 @@ mod tests {
         for (width, height) in [(1, 1), (20, 3), (80, 5), (300, 100)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
             terminal.draw(|frame| screen().draw(frame)).unwrap();
+            let cache_fair = CacheFair::of(&cache_fair::tests::status(), &cache_fair::tests::sample());
+            let screen = Screen { cache_fair, ..screen() };
+            terminal.draw(|frame| screen.draw(frame)).unwrap();
         }
     }
 }
