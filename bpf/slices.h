@@ -56,14 +56,10 @@ static __always_inline s64 queued_at(s32 cpu)
 	return queue_ctx(cpu)->waiting + queue_ctx(bound_queue(cpu))->waiting;
 }
 
-/* Tasks that wait for a CPU: its part of those in the run queue, too. */
+/* Tasks that wait for a CPU: all in the run queue, too, for their masks may have this one alone. */
 static __always_inline s64 waiting_at(s32 cpu)
 {
-	s64 queued = queued_at(cpu);
-
-	if (has_run_queue() && run_queue.waiting > 0)
-		queued += (u64)run_queue.waiting / topology.nr_online;
-	return queued;
+	return queued_at(cpu) + (has_run_queue() ? run_queue.waiting : 0);
 }
 
 /* Whether a task's own slice is too long where so many wait. */

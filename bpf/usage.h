@@ -108,7 +108,7 @@ static __always_inline void usage_update(struct task_struct *p, struct hearth_ta
 }
 
 /* 4.3bsd: how much of usage the next decay leaves. */
-static __always_inline void decay_by_load(u64 next)
+verified_alone int decay_by_load(u64 next)
 {
 	s64 runnable = run_queue.waiting;
 	u64 now;
@@ -123,6 +123,7 @@ static __always_inline void decay_by_load(u64 next)
 	else if (next % LOAD_EACH == 0)
 		load = (load * LOAD_LEFT + now * (1024 - LOAD_LEFT)) >> 10;
 	decays[next & (DECAYS - 1)] = (load * 2 << 16) / (load * 2 + 1024);
+	return 0;
 }
 
 /* One of the CPUs that tick when a decay is due makes it. */

@@ -13,15 +13,15 @@ fn spin(cpu: &mut Cpu<'_>, ms: u64) {
     (0..ms).for_each(|_| cpu.compute(CYCLES_A_MS));
 }
 
-fn run(policy: &Policy, application: Application) -> RunResult {
+fn run(policy: &Policy, applications: Vec<Application>) -> RunResult {
     let options = Options { timeline: true, ..Options::default() };
     let mut simulation = Simulation::new(&Machine::load("sgi-4d340").unwrap(), policy, &options).unwrap();
-    simulation.add(application);
+    applications.into_iter().for_each(|application| simulation.add(application));
     simulation.run().unwrap()
 }
 
-/// A task begins after another that has been alone on the CPU for so long: for how long it then runs before the
-/// other one does again.
+/// A task begins after another that has been alone on its CPU for so long: for how long it then runs before the
+/// other one does again. Other CPUs have three tasks each.
 fn catches_up_ms(policy: &str, alone_ms: u64) -> u64 {
     let mut application = Application { cpus: 1, ..Application::new("two") };
     application.task("first", move |cpu| spin(cpu, alone_ms + 4000));
@@ -29,7 +29,9 @@ fn catches_up_ms(policy: &str, alone_ms: u64) -> u64 {
         cpu.sleep_ns(alone_ms * MS);
         spin(cpu, 4000);
     });
-    let result = run(&Policy::load(policy).unwrap(), application);
+    let mut others = Application { cpus: 0b1110, ..Application::new("others") };
+    (0..9).for_each(|_| others.task("spin", |cpu| spin(cpu, 3000)));
+    let result = run(&Policy::load(policy).unwrap(), vec![application, others]);
     let of = |task| result.timeline.iter().filter(move |stretch| stretch.task == task);
     let begins_ns = of(1).find(|stretch| stretch.start_ns >= alone_ms * MS).unwrap().start_ns;
     (of(0).find(|stretch| stretch.start_ns > begins_ns).unwrap().start_ns - begins_ns) / MS
@@ -40,7 +42,7 @@ fn tasks_that_have_had_as_much_take_turns_in_the_order_in_which_they_came() {
     let mut application = Application { cpus: 0b11, ..Application::new("crowd") };
     (0..5).for_each(|_| application.task("spin", |cpu| spin(cpu, 900)));
     let policy = Policy { decay_ns: 1 << 62, ..Policy::load("standard").unwrap() };
-    let result = run(&policy, application);
+    let result = run(&policy, vec![application]);
     let mut begun: Vec<_> =
         result.timeline.iter().map(|stretch| (stretch.start_ns, stretch.cpu, stretch.task)).collect();
     begun.sort_unstable();
@@ -69,7 +71,7 @@ fn what_a_task_is_charged_is_bounded_by_saturation() {
 #[test]
 fn the_greater_the_load_the_slower_usage_is_forgotten_in_4_3bsd() {
     let halved = catches_up_ms("standard", 3000);
-    // Two tasks at most, so two thirds or four fifths are left in the place of a half.
+    // With eleven tasks on four CPUs, 5.5 of 6.5 parts are left in the place of a half.
     let by_load = catches_up_ms("bsd:quantum=30ms:saturation=100s", 3000);
     assert!(by_load > halved * 3 / 2, "{by_load} ms, {halved} ms with halving");
 }
@@ -90,7 +92,7 @@ fn who_is_attached_has_its_children_on_the_same_cpu() {
                 spin(cpu, 50);
             });
         }
-        let result = run(&Policy::load(policy).unwrap(), application);
+        let result = run(&Policy::load(policy).unwrap(), vec![application]);
         let mut cpus: Vec<_> = result.timeline.iter().map(|stretch| stretch.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
@@ -114,7 +116,7 @@ fn a_mask_goes_before_the_cpu_to_which_a_task_is_attached() {
         assert!(cpu.set_mask(task, 0b0111));
         spin(cpu, 100);
     });
-    let result = run(&Policy::load("attached").unwrap(), application);
+    let result = run(&Policy::load("attached").unwrap(), vec![application]);
     let on = |cpu| result.timeline.iter().any(|stretch| stretch.cpu == cpu);
     assert!(on(3) && (0..3).any(on), "{:?}", result.timeline);
 }
