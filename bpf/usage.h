@@ -41,24 +41,32 @@
 u64 epoch;
 static u64 next_decay;
 
-/* 4.3bsd: what each of the last decays left, in 65536ths, by its number; the load of a CPU, the
- * average over a minute, in 1024ths. */
-#define DECAYS 64
-u64 decays[DECAYS];
+/* 4.3bsd: the load of a CPU, the average over a minute, in 1024ths; and what a decay leaves under
+ * it, in 65536ths. */
 u64 load;
+u64 decay_leaves;
 
 /* exp(-5/60), in 1024ths: what is left of a load after the five seconds between two looks. */
 #define LOAD_LEFT 942
 #define LOAD_EACH 5
 
-verified_alone u64 decayed_by_load(u64 usage, u64 age, u64 to_epoch)
-{
-	u64 i;
+/* So many decays leave nothing that counts. */
+#define AGE_BITS 6
 
-	if (age >= DECAYS)
+/* Decays that a task has not seen leave what the last of them did, as updatepri() of 4.3BSD has it
+ * for one that slept: the load of a minute changes slowly. */
+static __always_inline u64 decayed_by_load(u64 usage, u64 age)
+{
+	u64 leaves = decay_leaves;
+	u32 bit;
+
+	if (age >> AGE_BITS)
 		return 0;
-	for (i = 0; i < age && can_loop; i++)
-		usage = usage * decays[(to_epoch - i) & (DECAYS - 1)] >> 16;
+	for (bit = 0; bit < AGE_BITS; bit++) {
+		if (age >> bit & 1)
+			usage = usage * leaves >> 16;
+		leaves = leaves * leaves >> 16;
+	}
 	return usage;
 }
 
@@ -70,7 +78,7 @@ static __always_inline u64 decayed(u64 usage, u64 from_epoch, u64 to_epoch)
 		return usage;
 	age = to_epoch - from_epoch;
 	if (policy.discipline == HEARTH_BSD)
-		return decayed_by_load(usage, age, to_epoch);
+		return decayed_by_load(usage, age);
 	return age < 64 ? usage >> age : 0;
 }
 
@@ -122,7 +130,7 @@ verified_alone int decay_by_load(u64 next)
 		load = now;
 	else if (next % LOAD_EACH == 0)
 		load = (load * LOAD_LEFT + now * (1024 - LOAD_LEFT)) >> 10;
-	decays[next & (DECAYS - 1)] = (load * 2 << 16) / (load * 2 + 1024);
+	decay_leaves = (load * 2 << 16) / (load * 2 + 1024);
 	return 0;
 }
 
