@@ -1,7 +1,7 @@
 //! Judging claims: runs what they need, once, and compares.
 
 use crate::experiment::{Claim, Experiment, Kind, Row};
-use crate::isolation::{self, ScheduleError};
+use crate::isolation::{self, Figures, ScheduleError};
 use crate::job::{Job, JobError, Run, Runner};
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
@@ -84,6 +84,8 @@ pub struct Judgement {
     pub runs: Vec<Run>,
     /// Runs that failed.
     pub failures: Vec<JobError>,
+    /// The figures of groups of programs whose isolation is measured.
+    pub figures: Vec<Figures>,
 }
 
 /// Why nothing was run.
@@ -125,7 +127,8 @@ pub fn judge(
             keys.push((setup.clone(), seed));
         }
     }
-    let mut judgement = Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new() };
+    let mut judgement =
+        Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new(), figures: Vec::new() };
     let mut results = Runs::new();
     for (key, outcome) in keys.into_iter().zip(runner.run_all(&jobs)) {
         match outcome {
@@ -139,6 +142,8 @@ pub fn judge(
     }
     judgement.claims =
         experiment.claims.iter().map(|claim| claim.judge(experiment, seeds, &results)).collect();
+    let run = |setup: &Setup, seed| results.get(&(setup.clone(), seed));
+    judgement.figures = isolation::figures(experiment, seeds, run);
     Ok(judgement)
 }
 

@@ -2,11 +2,14 @@
 //! *principal*, gets on beside others that share its CPU and its cache.
 
 mod estimates;
+mod figures;
 mod schedule;
 mod value;
 
 pub use estimates::SampledIn;
 pub(crate) use estimates::{estimate_of, once, sampled};
+pub(crate) use figures::figures;
+pub use figures::{Figures, MissRates, Principal};
 pub use schedule::{Beside, ScheduleError};
 pub(crate) use value::{ESTIMATORS, value};
 
@@ -28,6 +31,9 @@ pub struct Group {
     pub sampled: String,
     /// The policy under which they are.
     pub sampled_under: String,
+    /// Whether the planner knows nothing from there, and samples principals as they run.
+    #[serde(default)]
+    pub samples_itself: bool,
     /// Principals start so much later than the others, which have set their data up by then.
     pub principals_after: Option<Nanoseconds>,
     /// The schedules of each principal.

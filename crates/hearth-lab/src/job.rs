@@ -187,12 +187,10 @@ fn known(job: &Job, stop: Option<&'static AtomicBool>) -> Result<BTreeMap<u64, E
     let (Workload::Beside(beside), Some(sampled)) = (&job.workload, &job.sampled) else {
         return Ok(BTreeMap::new());
     };
-    if !job.policies.is_cache_fair() {
-        return Ok(BTreeMap::new());
-    }
+    let Some((bus, rule)) = job.policies.cache_fair(&job.machine) else { return Ok(BTreeMap::new()) };
     let (group, program) = beside.principal();
     let run = run_one(&sampled.job(&job.machine, job.scale, job.seed)?, stop)?;
-    let estimate = estimate_of(&run.result, program, &job.machine);
+    let estimate = estimate_of(&run.result, program, bus, rule.fit);
     Ok(estimate.map(|estimate| (group, estimate)).into_iter().collect())
 }
 

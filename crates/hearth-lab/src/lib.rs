@@ -21,7 +21,9 @@ pub mod trace_study;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
-pub use isolation::{Beside, Group, SampledIn, ScheduleError, Schedules, Speed};
+pub use isolation::{
+    Beside, Figures, Group, MissRates, Principal, SampledIn, ScheduleError, Schedules, Speed,
+};
 pub use job::{Job, JobError, Progress, Run, Runner, Workload, run_one};
 pub use kept::{Kept, KeptError};
 pub use parallel::Setting;

@@ -1,9 +1,9 @@
 //! A scheduling policy with what works beside it, as it is written and named: `both+dash`, `fair+masks`.
 
 use hearth_machine::Machine;
-use hearth_policy::isolation::{Bus, Estimate};
+use hearth_policy::isolation::{Bus, Estimate, Fit};
 use hearth_policy::pages::PagePolicy;
-use hearth_policy::planners::cache_fair::{CacheFair, Rule};
+use hearth_policy::planners::cache_fair::{CacheFair, Rule, Spread};
 use hearth_policy::{Controller, Policy, PolicyError, planners};
 use hearth_workloads::cool::Sharing;
 use std::collections::BTreeMap;
@@ -14,9 +14,26 @@ const PROCESS_CONTROL: &str = "control";
 /// What a cache-fair planner does, but for acting on it.
 const WATCHING: &str = "cache-fair-watching";
 
-/// What can plan in the simulated machine, by name: [`planners::NAMES`] and process control.
-pub const PLANNERS: [&str; 6] =
-    [planners::CACHE_FAIR, WATCHING, planners::GANGS, planners::MASKS, planners::SETS, PROCESS_CONTROL];
+/// Cache-fair planners that do one thing otherwise than the paper's: a line that one odd sample does not move; one
+/// best-effort task pays for all; sampling begins anew with a new phase; no line waits for the memory bus.
+const ROBUST: &str = "cache-fair-robust";
+const ONE_PAYS: &str = "cache-fair-one-pays";
+const PHASES: &str = "cache-fair-phases";
+const NO_BUS: &str = "cache-fair-no-bus";
+
+/// What can plan in the simulated machine, by name: [`planners::NAMES`], variants of theirs and process control.
+pub const PLANNERS: [&str; 10] = [
+    planners::CACHE_FAIR,
+    WATCHING,
+    ROBUST,
+    ONE_PAYS,
+    PHASES,
+    NO_BUS,
+    planners::GANGS,
+    planners::MASKS,
+    planners::SETS,
+    PROCESS_CONTROL,
+];
 
 /// What schedules, what moves pages, and what plans, if anything does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,18 +89,25 @@ impl Policies {
     /// groups.
     pub fn controller(&self, machine: &Machine, known: BTreeMap<u64, Estimate>) -> Option<Controller> {
         let planner = self.planner?;
-        if self.is_cache_fair() {
-            let most_lost_permille = if planner == WATCHING { 0 } else { Rule::default().most_lost_permille };
-            let rule = Rule { most_lost_permille, ..Rule::default() };
-            let planner = CacheFair::new(Bus::of(machine), rule).with_estimates(known);
+        if let Some((bus, rule)) = self.cache_fair(machine) {
+            let planner = CacheFair::new(bus, rule).with_estimates(known);
             return Some(Controller::new(vec![Box::new(planner)]));
         }
         Controller::named(if planner == PROCESS_CONTROL { planners::SETS } else { planner })
     }
 
-    /// Whether the planner wants to know what each program would do with a fair part of the cache.
-    pub(crate) fn is_cache_fair(&self) -> bool {
-        matches!(self.planner, Some(planners::CACHE_FAIR | WATCHING))
+    /// What a cache-fair planner takes for the machine's bus, and what it does; nothing if the planner is another.
+    pub(crate) fn cache_fair(&self, machine: &Machine) -> Option<(Bus, Rule)> {
+        let (bus, paper) = (Bus::of(machine), Rule::default());
+        match self.planner? {
+            planners::CACHE_FAIR => Some((bus, paper)),
+            WATCHING => Some((bus, Rule { most_lost_permille: 0, ..paper })),
+            ROBUST => Some((bus, Rule { fit: Fit::Robust, ..paper })),
+            ONE_PAYS => Some((bus, Rule { spread: Spread::One, ..paper })),
+            PHASES => Some((bus, Rule { phases: true, ..paper })),
+            NO_BUS => Some((Bus { transfer_cycles: 0.0, ..bus }, paper)),
+            _ => None,
+        }
     }
 
     /// What parallel programs ask for under them.
@@ -121,6 +145,27 @@ mod tests {
         let machine = Machine::load("t1-dual").unwrap();
         let controller = Policies::load(policies).unwrap().controller(&machine, BTreeMap::new())?;
         controller.names().next()
+    }
+
+    #[test]
+    fn each_variant_of_the_cache_fair_planner_differs_from_the_paper_s_in_one_thing() {
+        let machine = Machine::load("t1-dual").unwrap();
+        let of = |name: &str| Policies::load(&format!("fixed+{name}")).unwrap().cache_fair(&machine);
+        let (bus, paper) = of(planners::CACHE_FAIR).unwrap();
+        assert_eq!(paper, Rule::default());
+        let variants = [WATCHING, ROBUST, ONE_PAYS, PHASES, NO_BUS].map(|name| of(name).unwrap());
+        for (at, (its_bus, rule)) in variants.into_iter().enumerate() {
+            let Rule { fit, spread, phases, most_lost_permille, .. } = rule;
+            let differences = [
+                most_lost_permille != paper.most_lost_permille,
+                fit != paper.fit,
+                spread != paper.spread,
+                phases != paper.phases,
+                its_bus != bus,
+            ];
+            assert_eq!(differences, [0, 1, 2, 3, 4].map(|place| place == at));
+        }
+        assert_eq!(of("masks"), None);
     }
 
     #[test]

@@ -79,14 +79,21 @@ impl Setup {
         }
     }
 
-    /// A principal's schedule on a machine, whose planner knows what sampling under the baseline tells.
-    fn beside(group: &Group, schedules: &Schedules, speed: Speed, policy: &str, machine: &str) -> Self {
+    /// A principal's schedule on a machine, whose planner knows what sampling beforehand tells, or nothing.
+    pub(crate) fn beside(
+        group: &Group,
+        schedules: &Schedules,
+        speed: Speed,
+        policy: &str,
+        machine: &str,
+    ) -> Self {
         let setup = Self::new(&group.workload(schedules, speed), policy);
-        Self { machine: Some(machine.into()), sampled: Some(group.sampled_in()), ..setup }
+        let sampled = (!group.samples_itself).then(|| group.sampled_in());
+        Self { machine: Some(machine.into()), sampled, ..setup }
     }
 
     /// The programs of a group, sampled on a machine.
-    fn sampled(group: &Group, machine: &str) -> Self {
+    pub(crate) fn sampled(group: &Group, machine: &str) -> Self {
         let sampled = group.sampled_in();
         let setup = Self::new(&sampled.programs, &sampled.policy);
         Self { machine: Some(machine.into()), sampled: Some(sampled), samples: true, ..setup }
@@ -134,12 +141,12 @@ impl Setup {
             FlushName::EachInterval => Flush::EachInterval,
             FlushName::EachSlice => Flush::EachSlice,
         };
-        let timeline = self.sampled.is_some();
-        let options = Options { flush, timeline, record_misses: self.records, ..Options::default() };
         let workload = match &self.setting {
             Some(setting) => Workload::Set { program: self.workload.clone(), setting: setting.clone() },
             None => Workload::parse(&self.workload)?,
         };
+        let timeline = matches!(workload, Workload::Beside(_));
+        let options = Options { flush, timeline, record_misses: self.records, ..Options::default() };
         let sampled = self.sampled.clone();
         Ok(Job { machine, workload, policies, scale, seed, options, sampled })
     }

@@ -78,12 +78,12 @@ pub(crate) fn sampled(
     built.chain([Ok(Built::new(clock, || Ok(())))]).collect()
 }
 
-/// What a run of [`SampledIn::job`] tells of a program.
-pub(crate) fn estimate_of(result: &RunResult, program: &str, machine: &Machine) -> Option<Estimate> {
+/// What a run of [`SampledIn::job`] tells of a program, with a line that is found so.
+pub(crate) fn estimate_of(result: &RunResult, program: &str, bus: Bus, fit: Fit) -> Option<Estimate> {
     let index = result.applications.iter().position(|application| application.name == program)?;
     let own = result.runs.iter().filter(|run| run.group == index as u64 + 1);
     let own: Vec<snapshot::Run> = own.copied().collect();
-    Some(estimate(&own, Bus::of(machine), Fit::default()))
+    Some(estimate(&own, bus, fit))
 }
 
 /// Does a run of [`SampledIn::job`] once for all who ask for it in this process.

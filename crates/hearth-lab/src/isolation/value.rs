@@ -5,16 +5,18 @@ use super::estimates::estimate_of;
 use crate::experiment::Measure;
 use crate::job::Run;
 use hearth_machine::Machine;
+use hearth_policy::isolation::{Bus, Fit};
 use hearth_sim::RunResult;
 
-/// By the line through samples; as the line has it beside programs that never miss; as the miss rate that the
+/// By the line through samples, of least squares or robust; as the line has it beside programs that never miss; as the miss rate that the
 /// program had beside the others.
 const REGRESSION: &str = "regression";
+const ROBUST: &str = "robust-regression";
 const ALONE: &str = "alone";
 const SHARED_RATE: &str = "shared-rate";
 
 /// How a fair miss rate can be estimated.
-pub(crate) const ESTIMATORS: [&str; 3] = [REGRESSION, ALONE, SHARED_RATE];
+pub(crate) const ESTIMATORS: [&str; 4] = [REGRESSION, ROBUST, ALONE, SHARED_RATE];
 
 /// The principal's place among the applications, and the best-effort program's.
 const PRINCIPAL: usize = 0;
@@ -91,16 +93,22 @@ fn fair_miss_rate_error(
     machine: &Machine,
 ) -> Option<f64> {
     let estimated = match by {
-        REGRESSION => estimate_of(shared, program, machine)?.fair_miss_rate,
-        ALONE => estimate_of(shared, program, machine)?.b,
+        REGRESSION => fair_miss_rate(shared, program, machine, Fit::LeastSquares)?,
+        ROBUST => fair_miss_rate(shared, program, machine, Fit::Robust)?,
+        ALONE => estimate_of(shared, program, Bus::of(machine), Fit::LeastSquares)?.b,
         SHARED_RATE => miss_rate(shared, program, machine)?,
         _ => return None,
     };
     Some(100.0 * (estimated / miss_rate(parted, program, machine)? - 1.0))
 }
 
+/// As estimated of a run in which it was sampled.
+pub(super) fn fair_miss_rate(shared: &RunResult, program: &str, machine: &Machine, fit: Fit) -> Option<f64> {
+    Some(estimate_of(shared, program, Bus::of(machine), fit)?.fair_miss_rate)
+}
+
 /// Misses for each cycle.
-fn miss_rate(run: &RunResult, program: &str, machine: &Machine) -> Option<f64> {
+pub(super) fn miss_rate(run: &RunResult, program: &str, machine: &Machine) -> Option<f64> {
     let tally = &run.applications.iter().find(|application| application.name == program)?.tally;
     let cycles = tally.cpu_ns as f64 * 1000.0 / machine.cycle_ps() as f64;
     (cycles > 0.0).then(|| tally.counters.misses() as f64 / cycles)
@@ -136,7 +144,7 @@ impl Rounds {
 /// is its CPU time over its share in whole rounds.
 ///
 /// A program that says which part of it is timed has a latency of seconds, and is taken by the clock.
-fn latency_ns(run: &RunResult) -> Option<f64> {
+pub(super) fn latency_ns(run: &RunResult) -> Option<f64> {
     if let Some(timed) = run.applications.get(PRINCIPAL)?.parallel {
         return Some(timed.ns as f64);
     }
@@ -151,12 +159,12 @@ fn variability(slow_and_fast: &[&RunResult]) -> Option<f64> {
 }
 
 /// How much longer the principal takes than in another run, in percent.
-fn delay(runs: &[&RunResult]) -> Option<f64> {
+pub(super) fn delay(runs: &[&RunResult]) -> Option<f64> {
     Some(100.0 * (latency_ns(runs[0])? / latency_ns(runs[1])? - 1.0))
 }
 
 /// Instructions for each cycle of all CPUs.
-fn ipc(run: &RunResult) -> f64 {
+pub(super) fn ipc(run: &RunResult) -> f64 {
     run.total.counters.instructions() as f64 / run.total.cpu_ns as f64
 }
 

@@ -11,6 +11,7 @@ mod figures;
 pub mod findings;
 pub mod format;
 mod growth;
+mod isolation;
 mod markdown;
 mod pages;
 mod parallel;
@@ -74,6 +75,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
         body: html! {
             @for findings in findings {
                 (claims::section(findings))
+                (isolation::section(findings))
                 (pages::section(findings))
                 (parallel::section(findings))
                 (tables::section(findings))

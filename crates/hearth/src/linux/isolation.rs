@@ -75,6 +75,11 @@ impl IsolationChoice {
 
 /// The path in the hierarchy of a cgroup. One that is given from `/` on need not be there yet.
 fn path(name: &str) -> Result<PathBuf, Failure> {
+    if name == "user:" {
+        return Err(Failure::Input(anyhow!(
+            "user: lacks its user; give a name or a number, such as user:alice or user:1000"
+        )));
+    }
     if let Some(user) = name.strip_prefix("user:") {
         let user = cgroup::user_slice(user).ok_or_else(|| {
             Failure::Input(anyhow!(
@@ -184,6 +189,17 @@ mod tests {
             assert!(!is_to_come(name), "{name}");
         }
         assert_eq!(path("/nobody-has-this.slice/x").unwrap(), Path::new("/nobody-has-this.slice/x"));
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_refused_and_one_with_a_number_need_not_be_known() {
+        let Err(Failure::Input(refused)) = path("user:") else { panic!("accepted") };
+        assert_eq!(
+            refused.to_string(),
+            "user: lacks its user; give a name or a number, such as user:alice or user:1000"
+        );
+        assert_eq!(path("user:4242").unwrap(), Path::new("/user.slice/user-4242.slice"));
+        assert!(matches!(path("user: "), Err(Failure::Input(_))));
     }
 
     #[test]
