@@ -24,18 +24,26 @@ pub(crate) fn line_of(entry: Entry) -> u32 {
     entry >> 2
 }
 
+/// Calls a function that is made for the number of ways of a set, or does something else where there is none.
+macro_rules! by_ways {
+    ($set:expr, $made:ident($argument:expr), $otherwise:expr) => {
+        match $set.len() {
+            4 => $made::<4>($set, $argument),
+            8 => $made::<8>($set, $argument),
+            12 => $made::<12>($set, $argument),
+            16 => $made::<16>($set, $argument),
+            _ => $otherwise,
+        }
+    };
+}
+
 /// The way of a set that holds a line. Looks at four ways at once, without a branch for each: where the
 /// line is would be anyone's guess to a branch predictor.
 #[inline(always)]
 fn way_of(set: &[Cell<Entry>], line: u32) -> Option<usize> {
-    let hits = match set.len() {
-        1 => return (line_of(set[0].get()) == line).then_some(0),
-        4 => hits::<4>(set, line),
-        8 => hits::<8>(set, line),
-        12 => hits::<12>(set, line),
-        16 => hits::<16>(set, line),
-        _ => return set.iter().position(|entry| line_of(entry.get()) == line),
-    };
+    let hits = by_ways!(set, hits(line), {
+        return set.iter().position(|entry| line_of(entry.get()) == line);
+    });
     (hits != 0).then(|| hits.trailing_zeros() as usize)
 }
 
@@ -62,6 +70,29 @@ fn push<const WAYS: usize>(set: &[Cell<Entry>], entry: Entry) -> Entry {
         set[way].set(old[way - 1]);
     }
     old[WAYS - 1]
+}
+
+/// Moves the entry of a way to the front of a set, and those ahead of it back by one. As anyone's guess as the
+/// way is how often a loop would go round: every entry is written, four at once, without a branch.
+#[inline(always)]
+fn promote<const WAYS: usize>(set: &[Cell<Entry>], way: usize) {
+    let Some(set) = set.first_chunk::<WAYS>() else { return };
+    let old = |place: usize| set[place].get();
+    let promoted = old(way);
+    let last = u32x4::splat(way as u32);
+    // From the back, where an entry is read before the one ahead of it is written in its place.
+    for group in (0..WAYS / 4).rev() {
+        let first = group * 4;
+        let ahead = if group == 0 { promoted } else { old(first - 1) };
+        let moved = u32x4::new([ahead, old(first), old(first + 1), old(first + 2)]);
+        let kept = u32x4::new([old(first), old(first + 1), old(first + 2), old(first + 3)]);
+        let stays = (u32x4::new([0, 1, 2, 3]) + u32x4::splat(first as u32)).simd_gt(last);
+        let [a, b, c, d] = (stays & kept | !stays & moved).to_array();
+        set[first].set(a);
+        set[first + 1].set(b);
+        set[first + 2].set(c);
+        set[first + 3].set(d);
+    }
 }
 
 /// A cache: an array of sets. Knows no other cache and no latency. Its entries are in cells, because a
@@ -91,8 +122,8 @@ impl Cache {
 
     /// The most recent entry of the set that a line belongs to: perhaps that line's.
     #[inline(always)]
-    pub(crate) fn most_recent(&self, line: u32) -> Entry {
-        self.entries[(line & self.set_mask) as usize * self.ways].get()
+    pub(crate) fn most_recent(&self, line: u32) -> &Cell<Entry> {
+        &self.entries[(line & self.set_mask) as usize * self.ways]
     }
 
     /// Looks a line up; on a hit makes it the most recent of its set and returns its entry.
@@ -103,11 +134,9 @@ impl Cache {
             return set.first();
         }
         let way = way_of(set, line)?;
-        let entry = set[way].get();
-        for later in (1..=way).rev() {
-            set[later].set(set[later - 1].get());
-        }
-        set[0].set(entry);
+        by_ways!(set, promote(way), {
+            (0..=way).fold(set[way].get(), |carried, later| set[later].replace(carried));
+        });
         set.first()
     }
 
@@ -122,13 +151,8 @@ impl Cache {
     #[inline]
     pub(crate) fn insert(&self, line: u32, flags: Entry) -> Option<Entry> {
         let (set, entry) = (self.set(line), line << 2 | flags);
-        let victim = match set.len() {
-            4 => push::<4>(set, entry),
-            8 => push::<8>(set, entry),
-            12 => push::<12>(set, entry),
-            16 => push::<16>(set, entry),
-            _ => set.iter().fold(entry, |carried, entry| entry.replace(carried)),
-        };
+        let victim =
+            by_ways!(set, push(entry), set.iter().fold(entry, |carried, entry| entry.replace(carried)));
         (victim != EMPTY).then_some(victim)
     }
 
@@ -137,11 +161,7 @@ impl Cache {
     pub(crate) fn remove(&self, line: u32) -> Option<Entry> {
         let set = self.set(line);
         let way = way_of(set, line)?;
-        let mut carried = EMPTY;
-        for entry in set[way..].iter().rev() {
-            carried = entry.replace(carried);
-        }
-        Some(carried)
+        Some(set[way..].iter().rev().fold(EMPTY, |carried, entry| entry.replace(carried)))
     }
 
     /// Every entry present.

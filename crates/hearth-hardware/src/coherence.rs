@@ -5,6 +5,7 @@
 //! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
 //! of one domain holds is that CPU's to write without asking (`owners.rs`).
 
+mod members;
 mod owners;
 
 use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
@@ -12,6 +13,7 @@ use crate::counters::{Cause, add};
 use crate::last_level::LastLevel;
 use crate::port::Port;
 use hearth_machine::{Holds, Machine};
+use members::Members;
 use std::rc::Rc;
 
 /// Who served a reference.
@@ -22,22 +24,24 @@ pub(crate) enum Served {
     Upgrade,
     L2,
     Llc,
-    /// Memory; `write_back` is a modified line that had to leave to make room.
-    Memory {
-        write_back: Option<u32>,
-    },
-    /// The cache of another CPU, `supplier`.
-    Cache {
-        supplier: usize,
-        write_back: Option<u32>,
-    },
+    /// Memory, or the cache of another CPU: [`Caches::transfer`] says more.
+    Beyond,
 }
 
 impl Served {
     /// The private levels did not have it.
     pub(crate) fn is_beyond_l2(self) -> bool {
-        matches!(self, Served::Llc | Served::Memory { .. } | Served::Cache { .. })
+        matches!(self, Served::Llc | Served::Beyond)
     }
+}
+
+/// What a line cost that a domain did not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transfer {
+    /// The CPU from whose cache it came; nothing if from memory.
+    pub(crate) supplier: Option<usize>,
+    /// A modified line that had to leave to make room.
+    pub(crate) write_back: Option<u32>,
 }
 
 /// Of a line that a domain does not hold: never held, lost to another CPU's store, or else 1 + the
@@ -58,16 +62,20 @@ pub(crate) struct Caches {
     /// The private second level of each CPU, if there is one.
     l2s: Vec<Option<Cache>>,
     domains: Vec<Domain>,
-    /// By line: the domains whose last level has it, as bits.
-    holding: Vec<u64>,
-    /// By line: the CPUs that have it in a private cache, as bits. Not kept where each domain is one
+    /// The lines for which there is room.
+    lines: usize,
+    /// By line: the domains whose last level has it.
+    holding: Members,
+    /// By line: the CPUs that have it in a private cache. Not kept where each domain is one
     /// CPU: there whoever has it privately is among `holding`.
-    cpus: Vec<u64>,
+    cpus: Members,
     one_cpu_domains: bool,
     domain_of: Vec<usize>,
     ports: Vec<Rc<Port>>,
     l2_fetches: bool,
     llc_fetches: bool,
+    /// The last that there was. Beside [`Served`], which has to stay small: most references need it only.
+    transfer: Transfer,
 }
 
 impl Caches {
@@ -85,43 +93,53 @@ impl Caches {
             departures: Vec::new(),
             cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
         };
+        let domains: Vec<Domain> = (0..cpus).step_by(llc.shared_by).map(domain).collect();
         Self {
             l2s: (0..cpus).map(|_| l2.map(|l2| Cache::new(l2, line))).collect(),
-            domains: (0..cpus).step_by(llc.shared_by).map(domain).collect(),
-            holding: Vec::new(),
-            cpus: Vec::new(),
+            lines: 0,
+            holding: Members::new(domains.len()),
+            cpus: Members::new(cpus),
+            domains,
             one_cpu_domains: llc.shared_by == 1,
             domain_of: (0..cpus).map(|cpu| cpu / llc.shared_by).collect(),
             ports,
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
             llc_fetches: llc.holds == Holds::Both,
+            transfer: Transfer::default(),
         }
+    }
+
+    /// What the last reference led to that was served [beyond](Served::Beyond) the caches of its CPU.
+    pub(crate) fn transfer(&self) -> Transfer {
+        self.transfer
     }
 
     /// Makes room for lines `0..lines`.
     pub(crate) fn grow(&mut self, lines: usize) {
         assert!(lines < LINES as usize, "the simulated memory is limited to {LINES} lines");
-        if self.holding.len() < lines {
-            self.holding.resize(lines, 0);
-            self.cpus.resize(if self.one_cpu_domains { 0 } else { lines }, 0);
+        if self.lines < lines {
+            self.lines = lines;
+            self.holding.grow(lines);
+            self.cpus.grow(if self.one_cpu_domains { 0 } else { lines });
             self.domains.iter_mut().for_each(|domain| domain.departures.resize(lines, NEVER));
         }
     }
 
     /// CPUs that may have a line in a private cache, as bits.
+    #[inline(always)]
     fn cpus_of(&self, line: u32) -> u64 {
-        if self.one_cpu_domains { self.holding[line as usize] } else { self.cpus[line as usize] }
+        if self.one_cpu_domains { self.holding.of(line) } else { self.cpus.of(line) }
     }
 
     fn add_cpu(&mut self, line: u32, cpu: usize) {
         if !self.one_cpu_domains {
-            self.cpus[line as usize] |= 1 << cpu;
+            self.cpus.add(line, 1 << cpu);
         }
     }
 
     fn keep_cpus(&mut self, line: u32, cpus: u64) {
         if !self.one_cpu_domains {
-            self.cpus[line as usize] &= cpus;
+            self.cpus.keep(line, cpus);
         }
     }
 
@@ -147,7 +165,7 @@ impl Caches {
             self.leave_l1d(cpu, victim);
         }
         add(&port.counting.l1d_misses, 1);
-        count_level(port, served);
+        self.count_level(port, served);
         served
     }
 
@@ -162,9 +180,20 @@ impl Caches {
             self.leave_l1i(port, line_of(victim));
         }
         add(&port.counting.l1i_misses, 1);
-        count_level(port, served);
+        self.count_level(port, served);
         add(&port.counting.instruction_misses, u64::from(!matches!(served, Served::L2 | Served::Llc)));
         served
+    }
+
+    fn count_level(&self, port: &Port, served: Served) {
+        match served {
+            Served::L2 => add(&port.counting.l2_hits, 1),
+            Served::Llc => add(&port.counting.llc_hits, 1),
+            Served::Beyond => {
+                add(&port.counting.write_backs, u64::from(self.transfer.write_back.is_some()));
+            }
+            _ => {}
+        }
     }
 
     /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
@@ -248,7 +277,8 @@ impl Caches {
         let domain = self.domain_of[cpu];
         if code && !self.llc_fetches {
             self.classify(port, line, domain);
-            return (0, Served::Memory { write_back: None });
+            self.transfer = Transfer::default();
+            return (0, Served::Beyond);
         }
         let hit = self.domains[domain].llc.touch(line);
         let supplier = match (self.is_shared(line, cpu), write) {
@@ -263,12 +293,10 @@ impl Caches {
             let place = cpu - self.domains[domain].first_cpu;
             let victim = self.domains[domain].llc.insert(place, line, 0);
             let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
-            match supplier {
-                Some(supplier) => Served::Cache { supplier, write_back },
-                None => Served::Memory { write_back },
-            }
+            self.transfer = Transfer { supplier, write_back };
+            Served::Beyond
         };
-        self.holding[line as usize] |= 1 << domain;
+        self.holding.add(line, 1 << domain);
         self.add_cpu(line, cpu);
         (if code || self.is_shared(line, cpu) { 0 } else { OWNED }, served)
     }
@@ -297,7 +325,7 @@ impl Caches {
             dirty |= self.drop_private(cpu, line).unwrap_or(0) & DIRTY;
         }
         self.keep_cpus(line, !self.domains[domain].cpus);
-        self.holding[line as usize] &= !(1 << domain);
+        self.holding.keep(line, !(1 << domain));
         self.domains[domain].departures[line as usize] = task + 1;
         if dirty == 0 {
             return None;
@@ -330,7 +358,7 @@ impl Caches {
                 add(&self.ports[cpu].counting.invalidations, 1);
             }
         }
-        let mut holding = self.holding[line as usize];
+        let mut holding = self.holding.of(line);
         while holding != 0 {
             let domain = holding.trailing_zeros() as usize;
             holding &= holding - 1;
@@ -341,7 +369,7 @@ impl Caches {
             self.ports.iter().for_each(|port| _ = port.l1i.remove(line));
         }
         self.keep_cpus(line, 0);
-        self.holding[line as usize] = 0;
+        self.holding.keep(line, 0);
     }
 
     /// Empties the caches of a CPU's domain; modified lines are written back.
@@ -356,16 +384,5 @@ impl Caches {
             let code: Vec<Entry> = port.l1i.entries().collect();
             code.into_iter().for_each(|entry| _ = port.l1i.remove(line_of(entry)));
         }
-    }
-}
-
-fn count_level(port: &Port, served: Served) {
-    match served {
-        Served::L2 => add(&port.counting.l2_hits, 1),
-        Served::Llc => add(&port.counting.llc_hits, 1),
-        Served::Memory { write_back: Some(_) } | Served::Cache { write_back: Some(_), .. } => {
-            add(&port.counting.write_backs, 1);
-        }
-        _ => {}
     }
 }

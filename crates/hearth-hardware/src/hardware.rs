@@ -3,7 +3,7 @@
 use crate::address::{Access, Address, Mode, Placement, Segment};
 use crate::cache::Cache;
 use crate::channel::Channel;
-use crate::coherence::{Caches, Served};
+use crate::coherence::{Caches, Served, Transfer};
 use crate::counters::add;
 use crate::misses::{Kinds, Miss, MissKind, MissLog};
 use crate::pages::Pages;
@@ -21,8 +21,8 @@ pub struct Unsupported {
     reason: String,
 }
 
-/// The kernel copies pages in words of this size.
-const WORD_BYTES: usize = 8;
+/// The kernel goes through its memory in words of this size.
+const WORD_BYTES: u64 = 8;
 
 /// Everything that the CPUs of a machine share, and their private caches.
 pub struct Hardware {
@@ -169,7 +169,7 @@ impl Hardware {
         let served = self.caches.data(&port, line, write);
         self.charge(&port, line, served, self.cost.l1);
         add(if write { &port.counting.writes } else { &port.counting.reads }, 1);
-        let left = matches!(served, Served::Memory { .. } | Served::Cache { .. });
+        let left = served == Served::Beyond;
         let missed = match mode {
             Mode::User if refilled || left => self.note_miss(&port, line, address, refilled, left),
             _ => None,
@@ -244,8 +244,20 @@ impl Hardware {
     }
 
     fn copy_words(&mut self, cpu: usize, page: Address, access: Access) {
-        for word in (page..page + self.page_bytes()).step_by(WORD_BYTES) {
+        self.kernel_words(cpu, page, self.page_bytes(), access);
+    }
+
+    /// The kernel loads or stores each word of a range. What follows the first word of a line hits, in the first
+    /// entry of its set.
+    pub fn kernel_words(&mut self, cpu: usize, base: Address, bytes: u64, access: Access) {
+        let (mut word, end) = (base, base + bytes);
+        while word < end {
+            // Kernel memory is there from boot: a first touch costs nothing more.
             let _ = self.reference(cpu, word, access, Mode::Kernel);
+            let line_end = (word | (self.line_bytes() - 1)) + 1;
+            let words = (line_end.min(end) - word).div_ceil(WORD_BYTES);
+            self.ports[cpu].hit_again(access, words - 1);
+            word += words * WORD_BYTES;
         }
     }
 
@@ -307,7 +319,7 @@ impl Hardware {
             Served::L1 => base_ps,
             Served::L2 => self.cost.l2,
             Served::Llc => self.cost.llc,
-            Served::Memory { .. } | Served::Cache { .. } => self.charge_memory(port, line, served),
+            Served::Beyond => self.charge_memory(port, line),
             Served::Upgrade => base_ps + self.cost.cache_to_cache,
         };
         port.advance_ps(ps);
@@ -316,16 +328,12 @@ impl Hardware {
         }
     }
 
-    fn charge_memory(&mut self, port: &Port, line: u32, served: Served) -> u64 {
+    fn charge_memory(&mut self, port: &Port, line: u32) -> u64 {
         let home = self.pages.node_of_frame(line >> self.page_line_shift);
         let here = self.node_of_cpu[port.index()];
         let channel = &mut self.channels[home];
         let queue_ps = channel.request(port.now_ps());
-        let (supplier, write_back) = match served {
-            Served::Cache { supplier, write_back } => (Some(supplier), write_back),
-            Served::Memory { write_back } => (None, write_back),
-            _ => (None, None),
-        };
+        let Transfer { supplier, write_back } = self.caches.transfer();
         if let Some(victim) = write_back {
             let home = self.pages.node_of_frame(victim >> self.page_line_shift);
             self.channels[home].request(port.now_ps());

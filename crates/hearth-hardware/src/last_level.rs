@@ -29,16 +29,25 @@ impl LastLevel {
         &self.parts[if self.parts.len() == 1 { 0 } else { place }]
     }
 
+    /// What the first part has for a line that has anything.
+    #[inline(always)]
+    fn find<'a, T>(&'a self, look: impl Fn(&'a Cache) -> Option<T>) -> Option<T> {
+        match &self.parts[..] {
+            [whole] => look(whole),
+            parts => parts.iter().find_map(look),
+        }
+    }
+
     /// Looks a line up; on a hit makes it the most recent of its set.
     #[inline]
     pub(crate) fn touch(&self, line: u32) -> bool {
-        self.parts.iter().any(|part| part.touch(line).is_some())
+        self.find(|part| part.touch(line)).is_some()
     }
 
     /// The entry of a line, with the order left as it is.
     #[inline]
     pub(crate) fn peek(&self, line: u32) -> Option<&Cell<Entry>> {
-        self.parts.iter().find_map(|part| part.peek(line))
+        self.find(|part| part.peek(line))
     }
 
     /// Puts in a line that is absent, for the CPU of this place in the domain; returns the entry that had
@@ -50,7 +59,7 @@ impl LastLevel {
 
     /// Takes a line out; returns its entry if it was there.
     pub(crate) fn remove(&self, line: u32) -> Option<Entry> {
-        self.parts.iter().find_map(|part| part.remove(line))
+        self.find(|part| part.remove(line))
     }
 
     /// Every entry present.

@@ -5,7 +5,7 @@
 //! a reference is a hit that changes nothing (the set's LRU order stays as it is), so it is answered
 //! here: one look at the translation, one at the set's first entry.
 
-use crate::address::Address;
+use crate::address::{Access, Address};
 use crate::cache::{Cache, DIRTY, OWNED, line_of, mark};
 use crate::counters::{Counters, Counting, add};
 use std::cell::Cell;
@@ -181,7 +181,7 @@ impl Port {
     #[inline(always)]
     pub fn read(&self, address: Address) -> bool {
         let Some(line) = self.line(address) else { return false };
-        let hit = line_of(self.l1d.most_recent(line)) == line || self.l1d.touch(line).is_some();
+        let hit = line_of(self.l1d.most_recent(line).get()) == line || self.l1d.touch(line).is_some();
         if hit {
             add(&self.counting.reads, 1);
             self.advance_ps(self.hit_ps);
@@ -194,7 +194,13 @@ impl Port {
     #[inline(always)]
     pub fn write(&self, address: Address) -> bool {
         let Some(line) = self.line(address) else { return false };
-        let hit = self.l1d.most_recent(line) == (line << 2 | OWNED | DIRTY) || self.write_owned(line);
+        let (first, written) = (self.l1d.most_recent(line), line << 2 | OWNED | DIRTY);
+        let hit = if first.get() | DIRTY == written {
+            first.set(written);
+            true
+        } else {
+            self.write_owned(line)
+        };
         if hit {
             add(&self.counting.writes, 1);
             self.advance_ps(self.hit_ps);
@@ -210,13 +216,50 @@ impl Port {
         owned
     }
 
+    /// Repeats a load of a line that is the most recent of its set, if all but the last end before the limit.
+    /// `false`: nothing has happened.
+    #[inline(always)]
+    pub fn read_again(&self, address: Address, times: u64) -> bool {
+        let is_first = |line| line_of(self.l1d.most_recent(line).get()) == line;
+        let repeats = self.line(address).is_some_and(is_first) && self.has_time_for(times);
+        if repeats {
+            self.hit_again(Access::Read, times);
+        }
+        repeats
+    }
+
+    /// Repeats a store as [`read_again`](Self::read_again) does a load.
+    #[inline(always)]
+    pub fn write_again(&self, address: Address, times: u64) -> bool {
+        let is_first = |line| self.l1d.most_recent(line).get() == line << 2 | OWNED | DIRTY;
+        let repeats = self.line(address).is_some_and(is_first) && self.has_time_for(times);
+        if repeats {
+            self.hit_again(Access::Write, times);
+        }
+        repeats
+    }
+
+    /// Whether, of hits one after another, all but the last end before the limit.
+    #[inline(always)]
+    fn has_time_for(&self, hits: u64) -> bool {
+        self.now_ps.get() + hits.saturating_sub(1) * self.hit_ps < self.limit_ps.get()
+    }
+
+    /// Loads or stores that hit the first entry of a set.
+    #[inline(always)]
+    pub(crate) fn hit_again(&self, access: Access, times: u64) {
+        let counting = &self.counting;
+        add(if access == Access::Write { &counting.writes } else { &counting.reads }, times);
+        self.advance_ps(times * self.hit_ps);
+    }
+
     /// A fetch of a code line that hits the first-level cache: done, in no time (executing takes
     /// time). `false`: nothing has happened, and
     /// [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
     pub fn fetch(&self, address: Address) -> bool {
         let Some(line) = self.line(address) else { return false };
-        let hit = line_of(self.l1i.most_recent(line)) == line || self.l1i.touch(line).is_some();
+        let hit = line_of(self.l1i.most_recent(line).get()) == line || self.l1i.touch(line).is_some();
         if hit {
             add(&self.counting.fetches, 1);
         }

@@ -203,8 +203,7 @@ impl Simulation {
     fn furthest_behind(&self) -> Option<(usize, u64, u64)> {
         let mut first = None;
         let mut next_ps = u64::MAX;
-        for cpu in (0..self.kernel.cpus.len()).filter(|&cpu| self.kernel.is_active(cpu)) {
-            let now_ps = self.kernel.port(cpu).now_ps();
+        for (cpu, now_ps) in self.kernel.active() {
             match first {
                 Some((_, first_ps)) if now_ps >= first_ps => next_ps = next_ps.min(now_ps),
                 Some((_, first_ps)) => {

@@ -116,6 +116,8 @@ pub(crate) struct Resume {
     pub(crate) value: usize,
 }
 
+/// A reference of a span is to this much.
+const WORD_BYTES: u64 = 8;
 /// What writing a word and comparing another takes.
 const DECLARING_CYCLES: u64 = 10;
 
@@ -172,12 +174,37 @@ impl<'a> Cpu<'a> {
 
     /// Loads a range, eight bytes a reference.
     pub fn read_span(&mut self, address: Address, bytes: u64) {
-        (0..bytes.div_ceil(8)).for_each(|word| self.read(address + word * 8));
+        self.span(address, bytes, Self::read, Port::read_again);
     }
 
     /// Stores a range, eight bytes a reference.
     pub fn write_span(&mut self, address: Address, bytes: u64) {
-        (0..bytes.div_ceil(8)).for_each(|word| self.write(address + word * 8));
+        self.span(address, bytes, Self::write, Port::write_again);
+    }
+
+    /// References to the words of a range. Those to a line that follow its first are made `again`, all at once,
+    /// where nothing comes between them.
+    #[inline(always)]
+    fn span(
+        &mut self,
+        address: Address,
+        bytes: u64,
+        once: impl Fn(&mut Self, Address),
+        again: impl Fn(&Port, Address, u64) -> bool,
+    ) {
+        let line_bytes = self.port.line_bytes();
+        let (mut word, mut left) = (address, bytes.div_ceil(WORD_BYTES));
+        while left > 0 {
+            once(self, word);
+            word += WORD_BYTES;
+            left -= 1;
+            let of_line = left.min((word.next_multiple_of(line_bytes) - word).div_ceil(WORD_BYTES));
+            if of_line > 0 && again(&self.port, word, of_line) {
+                self.after_reference();
+                word += of_line * WORD_BYTES;
+                left -= of_line;
+            }
+        }
     }
 
     /// Fetches the instructions of a piece of code once. Takes time only where they are not in the

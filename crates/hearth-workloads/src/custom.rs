@@ -130,21 +130,18 @@ impl Fragments {
     }
 
     fn work(&self, cpu: &mut Cpu<'_>, fragment: usize, mut draws: Draws, iterations: usize) {
+        let base = self.address(fragment, 0);
+        let elements = &self.elements[fragment * self.size..][..self.size];
         for _ in 0..iterations {
             for _ in 0..UPDATES {
-                let (element, more) = draws.update(self.size);
-                self.add(fragment, element, more);
-                let address = self.address(fragment, element);
+                let (element, more) = draws.update(elements.len());
+                elements[element].set(elements[element].get().wrapping_add(more));
+                let address = base + element as u64 * ELEMENT_BYTES;
                 cpu.read(address);
                 cpu.write(address);
             }
             cpu.compute(ITERATION_CYCLES);
         }
-    }
-
-    fn add(&self, fragment: usize, element: usize, more: u32) {
-        let element = &self.elements[fragment * self.size + element];
-        element.set(element.get().wrapping_add(more));
     }
 
     /// Compares the elements with those of a serial program.

@@ -7,7 +7,7 @@ use crate::counters::add;
 impl Caches {
     /// Whether any other CPU, or any other domain, has a line.
     pub(super) fn is_shared(&self, line: u32, cpu: usize) -> bool {
-        let others = self.holding[line as usize] & !(1 << self.domain_of[cpu]);
+        let others = self.holding.of(line) & !(1 << self.domain_of[cpu]);
         others != 0 || self.cpus_of(line) & !(1 << cpu) != 0
     }
 
@@ -35,7 +35,7 @@ impl Caches {
                 supplier = Some(other);
             }
         }
-        let mut others = self.holding[line as usize] & !(1 << domain);
+        let mut others = self.holding.of(line) & !(1 << domain);
         while others != 0 {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
@@ -46,14 +46,14 @@ impl Caches {
             }
         }
         self.keep_cpus(line, 1 << cpu);
-        self.holding[line as usize] &= 1 << domain;
+        self.holding.keep(line, 1 << domain);
         supplier
     }
 
     /// Someone else reads a line: whoever owns it may no longer write it unasked, and gives up what it
     /// modified. Returns a CPU of another domain that had it modified.
     pub(super) fn downgrade_owner(&mut self, line: u32, domain: usize) -> Option<usize> {
-        let (cpus, holding) = (self.cpus_of(line), self.holding[line as usize]);
+        let (cpus, holding) = (self.cpus_of(line), self.holding.of(line));
         let mut flags = 0;
         let mut holder = None;
         if cpus.is_power_of_two() {

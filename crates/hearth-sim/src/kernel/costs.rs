@@ -27,9 +27,6 @@ const ENTRIES: [Entry; 8] = [
     Entry::PageMove,
     Entry::Counters,
 ];
-/// A reference touches this much.
-const WORD_BYTES: u64 = 8;
-
 /// The kernel's memory and the price of its paths.
 pub(crate) struct Costs {
     paths: [(Path, Address); 8],
@@ -84,17 +81,17 @@ impl Costs {
     pub(crate) fn charge(&self, hardware: &mut Hardware, port: &Port, entry: Entry, task: Option<Address>) {
         let (path, text) = self.paths[entry as usize];
         let begin_ps = port.now_ps();
-        let mut touch = |base: Address, bytes: u32, step: u64, access: Access| {
-            for address in (base..base + u64::from(bytes)).step_by(step as usize) {
-                // Kernel memory is there from boot: a first touch costs nothing more.
-                let _ = hardware.reference(port.index(), address, access, Mode::Kernel);
-            }
-        };
-        touch(text, path.code_bytes, self.line_bytes, Access::Fetch);
-        touch(self.shared, path.shared_bytes, WORD_BYTES, Access::Write);
-        touch(self.cpus[port.index()], path.cpu_bytes, WORD_BYTES, Access::Write);
+        let cpu = port.index();
+        for address in (text..text + u64::from(path.code_bytes)).step_by(self.line_bytes as usize) {
+            // Kernel memory is there from boot: a first touch costs nothing more.
+            let _ = hardware.reference(cpu, address, Access::Fetch, Mode::Kernel);
+        }
+        let mut store =
+            |base: Address, bytes: u32| hardware.kernel_words(cpu, base, bytes.into(), Access::Write);
+        store(self.shared, path.shared_bytes);
+        store(self.cpus[cpu], path.cpu_bytes);
         if let Some(task) = task {
-            touch(task, path.task_bytes, WORD_BYTES, Access::Write);
+            store(task, path.task_bytes);
         }
         port.compute(u64::from(path.cycles));
         port.spent_in_kernel(begin_ps);
@@ -104,9 +101,7 @@ impl Costs {
     pub(crate) fn clear_page(&self, hardware: &mut Hardware, port: &Port, address: Address) {
         let begin_ps = port.now_ps();
         let page = address & !(self.page_bytes - 1);
-        for word in (page..page + self.page_bytes).step_by(WORD_BYTES as usize) {
-            let _ = hardware.reference(port.index(), word, Access::Write, Mode::Kernel);
-        }
+        hardware.kernel_words(port.index(), page, self.page_bytes, Access::Write);
         port.spent_in_kernel(begin_ps);
     }
 }

@@ -53,6 +53,12 @@ pub(crate) struct KernelCpu {
     tick_phase_ps: u64,
 }
 
+impl KernelCpu {
+    fn is_active(&self) -> bool {
+        self.current.is_some() || self.resched.is_some()
+    }
+}
+
 /// Loads the scheduler for the CPUs that are there.
 type Load = Box<dyn Fn(u64) -> Result<Scheduler, Error>>;
 
@@ -224,7 +230,13 @@ impl Kernel {
 
     /// Whether a CPU has something to do.
     pub(crate) fn is_active(&self, cpu: usize) -> bool {
-        self.cpus[cpu].current.is_some() || self.cpus[cpu].resched.is_some()
+        self.cpus[cpu].is_active()
+    }
+
+    /// The CPUs that have something to do, each with its time.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let cpus = self.cpus.iter().zip(&self.ports).enumerate();
+        cpus.filter(|(_, (cpu, _))| cpu.is_active()).map(|(number, (_, port))| (number, port.now_ps()))
     }
 
     /// How long a task may wait before the kernel ends the scheduler.
