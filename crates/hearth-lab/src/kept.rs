@@ -79,9 +79,11 @@ impl Kept {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The job in words, and its file. A recording may change, and what is studied of misses is not written.
+    /// The job in words, and its file. A recording may change, and what is studied of misses or
+    /// estimated of runs is not written.
     fn place(&self, job: &Job) -> Option<(String, PathBuf)> {
-        if matches!(job.workload, Workload::Trace { .. }) || job.options.record_misses {
+        let options = &job.options;
+        if matches!(job.workload, Workload::Trace { .. }) || options.record_misses || options.record_runs {
             return None;
         }
         let words = format!("{job:?}");

@@ -52,6 +52,20 @@ fn a_run_that_is_kept_is_the_run_to_the_last_digit() {
     }
 }
 
+/// Of estimates nothing is written but what follows from them.
+#[test]
+fn what_was_sampled_is_sampled_again() {
+    let mut experiment = Experiment::load("F").unwrap();
+    experiment.groups[0].sampled = "crafty+mcf+twolf".into();
+    experiment.claims.retain(|claim| claim.id == "F1");
+    experiment.claims[0].rows.retain(|row| row.measure.name().starts_with("crafty"));
+    let folder = tempfile::tempdir().unwrap();
+    let judged = || judged(&experiment, 0.002, Some(&Kept::open(folder.path()).unwrap()));
+    let first = judged();
+    assert!(first.claims[0].measured[0].unwrap() > -100.0, "there is an estimate");
+    assert_eq!(shown(&first), shown(&judged()));
+}
+
 #[test]
 fn what_is_no_run_is_named() {
     let folder = tempfile::tempdir().unwrap();
