@@ -95,8 +95,7 @@ verified_alone int offer_searched(s32 cpu)
 		}
 		if (usage_of(tc) < cc->least_usage)
 			cc->least_usage = usage_of(tc);
-		offer(best, RUN_QUEUE, p->pid,
-		      rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
+		offer(best, RUN_QUEUE, p->pid, rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
 	}
 	return 0;
 }
@@ -114,8 +113,7 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
 	if (kinds & CANDIDATE_BOUND)
 		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu)));
-	if (kinds & CANDIDATE_ELSEWHERE &&
-	    *occupied_cells(index, part_of(shape_at(index), cpu)))
+	if (kinds & CANDIDATE_ELSEWHERE && *occupied_cells(index, part_of(shape_at(index), cpu)))
 		offer_elsewhere(cpu);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task, unless it
- * waits in the run queue (run_queue.h), waits where it last ran, so all tasks of a queue have the same credit on any CPU
- * and only its head needs to be looked at.
+ * waits in the run queue (run_queue.h), waits where it last ran, so all tasks of a queue have the
+ * same credit on any CPU and only its head needs to be looked at.
  *
  * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
  * only this CPU may (queue_ids.h). Each queue's head is kept as a number beside the

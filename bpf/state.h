@@ -151,8 +151,8 @@ struct cpu_ctx {
 	s64 declared;
 	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
 	s32 moves_from;
-	/* Of a walk over a queue: tasks looked at, and the least usage of those that may run here. In
-	 * memory, for the verifier would follow each value. */
+	/* Of a walk over a queue: tasks looked at, and the least usage of those that may run here.
+	 * In memory, for the verifier would follow each value. */
 	u32 looks;
 	u64 least_usage;
 	/* See decisions.h. */

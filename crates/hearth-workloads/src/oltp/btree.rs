@@ -270,7 +270,8 @@ fn check_filled(words: &mut impl Words, least: usize) -> Result<Vec<(u64, u64)>,
     let mut stack = vec![(root, 0, 0, u64::MAX)];
     while let Some((number, depth, from, below)) = stack.pop() {
         let node = load(words, number);
-        let least = if node.leaf { least } else { 1 };
+        // The root of an empty tree leads to one leaf.
+        let least = if node.leaf { least } else { usize::from(number != root) };
         if !(least..=MAX_KEYS).contains(&node.count) {
             return Err(format!("node {number} holds {} keys", node.count));
         }
