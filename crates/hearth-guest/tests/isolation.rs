@@ -44,6 +44,14 @@ used() {
 		echo "group=$group us=$((after - before)) weight=$(cat /sys/fs/cgroup/$1/$group/cpu.weight)"
 	done
 }
+# Waits until the planner has got so far.
+await_words() {
+	for try in $(seq 60); do
+		hearth status | grep -q "$1" && return
+		sleep 0.5
+	done
+	echo "never=$1"
+}
 CLASSES="--cache-fair /s/fair --best-effort /s/batch"
 fill s
 section uncounted
@@ -54,7 +62,8 @@ hearth stop
 section scheduled
 ifconfig lo up
 start $CLASSES --recorded-counters /tmp/recorded --metrics 127.0.0.1:9669; settle
-sleep 4
+await_words 'with a fair part'
+sleep 1
 used s 4
 hearth explain $fair --for 100ms | head -n 1
 wget -q -O - http://127.0.0.1:9669/metrics | grep '^hearth_cache_fair'
@@ -63,12 +72,13 @@ hearth status --json >/tmp/status; echo json=$(grep -c fair_ipc /tmp/status)
 hearth stop
 section counted
 start $CLASSES --software-counters; settle
-sleep 4
+await_words '1.00 instructions a cycle'
 hearth status
 hearth stop
 section weighed
 hearth start --no-scheduler $CLASSES --recorded-counters /tmp/recorded; echo start=$?
-sleep 5
+await_words 'with a fair part'
+sleep 1
 used s 4
 hearth status
 section foreign
@@ -82,7 +92,8 @@ used s 0
 section killed
 echo 100 >/sys/fs/cgroup/s/batch/cpu.weight
 hearth start --no-scheduler $CLASSES --recorded-counters /tmp/recorded
-sleep 5
+await_words 'with a fair part'
+sleep 1
 used s 0
 kill -9 $(cat /run/hearth/lock)
 hearth undo; echo undo=$?
@@ -101,7 +112,7 @@ for class in cache-fair best-effort; do
 	waits="$waits $!"
 	sleep 0.2
 done
-sleep 8
+await_words 'with a fair part'
 hearth status
 for class in cache-fair best-effort; do
 	for process in $(cat /sys/fs/cgroup/hearth.$class/*/cgroup.procs); do

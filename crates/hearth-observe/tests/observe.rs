@@ -65,6 +65,12 @@ fn observed(words: &[&str]) -> Option<(Observed, Program, u64)> {
     Some((observed, program, switches))
 }
 
+/// Whether so many ends are those of two processes. One that others preempt on its last way out of the kernel,
+/// when its parent knows of its end already, is not waited for.
+fn are_all(exits: u64) -> bool {
+    (1..=2).contains(&exits)
+}
+
 fn cpu(index: usize) -> String {
     cpus()[index].to_string()
 }
@@ -124,7 +130,7 @@ fn a_task_that_yields_is_not_taken_for_a_preempted_one() {
     let Some((_, program, _)) = observed(&["yield", &cpu(0), "2000"]) else { return };
     let [_, _, yields, _, exits] = program.ends;
     assert!(yields * 10 > program.intervals() * 8, "{:?}", program.ends);
-    assert_eq!(exits, 2);
+    assert!(are_all(exits), "{:?}", program.ends);
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn those_that_compute_use_up_their_slices() {
     let Some((_, program, _)) = observed(&["spin", &cpu(0), "400"]) else { return };
     let [quantum, _, yields, block, exits] = program.ends;
     // Others may preempt them as often as they like.
-    assert!(quantum >= 10 && quantum > yields + block && exits == 2, "{:?}", program.ends);
+    assert!(quantum >= 10 && quantum > yields + block && are_all(exits), "{:?}", program.ends);
     assert!(program.befores[Before::Others as usize] >= quantum, "{:?}", program.befores);
     // Two processes on one CPU for 400 ms.
     assert!((20_000_000..=900_000_000).contains(&program.interval_ns), "{}", program.interval_ns);
