@@ -2,12 +2,13 @@
 //!
 //! Page frames are in a shuffled order within blocks of 1,024, as a kernel's free list that has been in
 //! use is: physically indexed caches see no neat layout, and the simulated memory stays dense, so that
-//! everything kept per line is a flat array. Which frame a page has follows from the seed and the
+//! everything kept per line is a flat array. Where the kernel colours pages, frames are shuffled among those
+//! of a colour. Which frame a page has follows from the seed and the
 //! page's number alone, not from who touches it when: under the same seed two policies meet the same
 //! layout, and differ by what they do.
 
 use crate::address::{Address, Placement, Segment};
-use hearth_machine::Machine;
+use hearth_machine::{Frames, Machine};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -31,6 +32,8 @@ pub(crate) struct Pages {
     /// Where pages of each segment go: (first page, placement), in order of address.
     segments: Vec<(u32, Placement)>,
     random: Pcg32,
+    /// How far apart frames of a colour are; 1 if colours do not matter.
+    colours: u32,
     used_bytes: Vec<u64>,
     memory_bytes: Vec<u64>,
     next_round_robin: usize,
@@ -47,6 +50,10 @@ impl Pages {
             segments: Vec::new(),
             pages: 0,
             random: Pcg32::seed_from_u64(seed),
+            colours: match machine.frames {
+                Frames::Shuffled => 1,
+                Frames::Coloured => machine.page_colours().min(u64::from(SHUFFLED_FRAMES)) as u32,
+            },
             used_bytes: vec![0; machine.nodes.len()],
             memory_bytes: machine.nodes.iter().map(|node| node.memory_bytes).collect(),
             next_round_robin: 0,
@@ -82,8 +89,10 @@ impl Pages {
     fn add_shuffled_frames(&mut self) {
         let first = self.frames.len() as u32;
         let mut block: Vec<u32> = (first..first + SHUFFLED_FRAMES).collect();
-        for last in (1..block.len()).rev() {
-            block.swap(last, self.random.next_u32() as usize % (last + 1));
+        let colours = self.colours as usize;
+        for last in (colours..block.len()).rev() {
+            let alike = last / colours + 1;
+            block.swap(last, self.random.next_u32() as usize % alike * colours + last % colours);
         }
         self.frames.extend(block.iter().map(|frame| frame | UNTOUCHED));
         self.nodes.resize(self.frames.len(), 0);

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth_hardware::{Access, Hardware, Kinds, MissKind, Mode, Placement};
-use hearth_machine::Machine;
+use hearth_machine::{Frames, Machine};
 
 const PAGE: u64 = 4096;
 
@@ -93,4 +93,32 @@ fn the_log_has_every_miss_of_programs_and_none_of_the_kernels() {
     let log = hardware.take_miss_log().unwrap();
     let misses: Vec<_> = log.iter().map(|miss| (miss.cpu, u64::from(miss.page), miss.kind)).collect();
     assert_eq!(misses, [(4, base / PAGE, MissKind::Tlb), (4, base / PAGE, MissKind::Cache)]);
+}
+
+/// Misses of a second walk over as many pages as a way of the second level has room for.
+fn missed_again(frames: Frames, seed: u64) -> u64 {
+    let machine = Machine { frames, ..Machine::load("sgi-4d340").unwrap() };
+    assert_eq!(machine.page_colours(), 64);
+    let mut hardware = Hardware::new(&machine, seed).unwrap();
+    let before = hardware.segment(seed % 7 * PAGE, Placement::FirstTouch);
+    let segment = hardware.segment(64 * PAGE, Placement::FirstTouch);
+    assert!(before.base < segment.base);
+    let port = hardware.ports()[0].clone();
+    port.set_task(1, false);
+    let mut walk = || {
+        for page in 0..64 {
+            let _ = hardware.reference(0, segment.base + page * PAGE + 8, Access::Read, Mode::User);
+        }
+        port.counters().misses()
+    };
+    let first = walk();
+    walk() - first
+}
+
+#[test]
+fn coloured_pages_do_not_meet_within_a_way_and_others_do() {
+    for seed in 0..50 {
+        assert_eq!(missed_again(Frames::Coloured, seed), 0, "seed {seed}");
+        assert!(missed_again(Frames::Shuffled, seed) > 0, "seed {seed}");
+    }
 }

@@ -42,6 +42,8 @@ pub struct Machine {
     pub line_bytes: u64,
     /// Size of a page.
     pub page_bytes: u64,
+    /// Which frame of memory a page gets.
+    pub frames: Frames,
     /// Memory nodes, each with its CPUs.
     pub nodes: Vec<Node>,
     /// Caches, from the CPU outwards. The first level may be split (`Instructions` and `Data`).
@@ -52,6 +54,19 @@ pub struct Machine {
     pub tlb: Tlb,
     /// What the kernel costs on this machine.
     pub kernel: Kernel,
+}
+
+/// Which frame of memory a page gets, of those that its node has: where it lies in physically indexed caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Frames {
+    /// Any, by chance: the free list of a kernel that has been in use.
+    #[default]
+    Shuffled,
+    /// One of the page's colour: pages that follow each other do not meet in a cache until they fill one of its
+    /// ways. Page colouring, as in Kessler and Hill, "Page Placement Algorithms for Large Real-Indexed Caches",
+    /// TOCS 1992, section 3.
+    Coloured,
 }
 
 /// A memory node: some CPUs and the memory beside them.
@@ -202,6 +217,13 @@ impl Machine {
             .rev()
             .find(|cache| cache.holds != Holds::Instructions)
             .map_or(1, |cache| cache.shared_by)
+    }
+
+    /// Pages that fill a way of the largest data cache: how many colours they have.
+    pub fn page_colours(&self) -> u64 {
+        let data = self.caches.iter().filter(|cache| cache.holds != Holds::Instructions);
+        let ways = data.map(|cache| cache.size_bytes / u64::from(cache.ways) / self.page_bytes);
+        ways.max().unwrap_or(1).max(1)
     }
 
     /// Picoseconds of a cycle, rounded.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::located::{self, Fault, LocatedError};
 use crate::units::{Bytes, BytesPerSecond, Hertz, Nanoseconds};
-use crate::{Cache, Holds, Kernel, MAX_NODES, Machine, Memory, Node, Path, Tlb};
+use crate::{Cache, Frames, Holds, Kernel, MAX_NODES, Machine, Memory, Node, Path, Tlb};
 
 /// The file as a whole, before it is checked.
 #[derive(Deserialize, Serialize)]
@@ -15,6 +15,8 @@ struct File {
     clock: Hertz,
     line: Bytes,
     page: Bytes,
+    #[serde(default, skip_serializing_if = "is_default")]
+    frames: Frames,
     node: Vec<NodeText>,
     cache: Vec<CacheText>,
     memory: MemoryText,
@@ -130,6 +132,10 @@ fn is_not(value: &bool) -> bool {
     !*value
 }
 
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Reads and checks a machine.
 pub(crate) fn parse(text: &str, origin: &str) -> Result<Machine, LocatedError> {
     let file: File = located::read(text, origin)?;
@@ -187,6 +193,7 @@ impl File {
             clock_hz: self.clock.0,
             line_bytes: self.line.0,
             page_bytes: self.page.0,
+            frames: self.frames,
             nodes,
             caches: self.cache.into_iter().map(Cache::from).collect(),
             memory: Memory {
@@ -272,6 +279,7 @@ impl From<&Machine> for File {
             clock: Hertz(machine.clock_hz),
             line: Bytes(machine.line_bytes),
             page: Bytes(machine.page_bytes),
+            frames: machine.frames,
             node: fold_nodes(&machine.nodes),
             cache: machine.caches.iter().map(CacheText::from).collect(),
             memory: MemoryText {

@@ -9,7 +9,9 @@ mod caches;
 mod cores;
 
 use super::{HostCpu, HostTopology};
-use crate::{Cache, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Path, Tlb};
+use crate::{
+    Cache, Frames, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Path, Tlb,
+};
 use cores::Cores;
 
 /// A host as a machine.
@@ -58,6 +60,7 @@ impl HostTopology {
             clock_hz,
             line_bytes,
             page_bytes,
+            frames: Frames::default(),
             memory: self.memory(&nodes, &caches, clock_hz),
             nodes,
             caches,
