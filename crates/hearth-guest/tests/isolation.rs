@@ -44,14 +44,6 @@ used() {
 		echo "group=$group us=$((after - before)) weight=$(cat /sys/fs/cgroup/$1/$group/cpu.weight)"
 	done
 }
-# Waits until the planner has got so far.
-await_words() {
-	for try in $(seq 60); do
-		hearth status | grep -q "$1" && return
-		sleep 0.5
-	done
-	echo "never=$1"
-}
 CLASSES="--cache-fair /s/fair --best-effort /s/batch"
 fill s
 section uncounted
@@ -62,7 +54,7 @@ hearth stop
 section scheduled
 ifconfig lo up
 start $CLASSES --recorded-counters /tmp/recorded --metrics 127.0.0.1:9669; settle
-await_words 'with a fair part'
+until_status_says 'with a fair part'
 sleep 1
 used s 4
 hearth explain $fair --for 100ms | head -n 1
@@ -72,12 +64,12 @@ hearth status --json >/tmp/status; echo json=$(grep -c fair_ipc /tmp/status)
 hearth stop
 section counted
 start $CLASSES --software-counters; settle
-await_words '1.00 instructions a cycle'
+until_status_says '1.00 instructions a cycle'
 hearth status
 hearth stop
 section weighed
 hearth start --no-scheduler $CLASSES --recorded-counters /tmp/recorded; echo start=$?
-await_words 'with a fair part'
+until_status_says 'with a fair part'
 sleep 1
 used s 4
 hearth status
@@ -92,7 +84,7 @@ used s 0
 section killed
 echo 100 >/sys/fs/cgroup/s/batch/cpu.weight
 hearth start --no-scheduler $CLASSES --recorded-counters /tmp/recorded
-await_words 'with a fair part'
+until_status_says 'with a fair part'
 sleep 1
 used s 0
 kill -9 $(cat /run/hearth/lock)
@@ -112,7 +104,7 @@ for class in cache-fair best-effort; do
 	waits="$waits $!"
 	sleep 0.2
 done
-await_words 'with a fair part'
+until_status_says 'with a fair part'
 hearth status
 for class in cache-fair best-effort; do
 	for process in $(cat /sys/fs/cgroup/hearth.$class/*/cgroup.procs); do

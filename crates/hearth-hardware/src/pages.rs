@@ -3,9 +3,8 @@
 //! Page frames are in a shuffled order within blocks of 1,024, as a kernel's free list that has been in
 //! use is: physically indexed caches see no neat layout, and the simulated memory stays dense, so that
 //! everything kept per line is a flat array. Where the kernel colours pages, frames are shuffled among those
-//! of a colour. Which frame a page has follows from the seed and the
-//! page's number alone, not from who touches it when: under the same seed two policies meet the same
-//! layout, and differ by what they do.
+//! of a colour. Which frame a page has follows from the seed and the page's number alone, not from who touches it
+//! when: under the same seed two policies meet the same layout, and differ by what they do.
 
 use crate::address::{Address, Placement, Segment};
 use hearth_machine::{Frames, Machine};

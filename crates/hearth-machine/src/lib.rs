@@ -65,7 +65,7 @@ pub enum Frames {
     Shuffled,
     /// One of the page's colour: pages that follow each other do not meet in a cache until they fill one of its
     /// ways. Page colouring, as in Kessler and Hill, "Page Placement Algorithms for Large Real-Indexed Caches",
-    /// TOCS 1992, section 3.
+    /// TOCS 1992.
     Coloured,
 }
 

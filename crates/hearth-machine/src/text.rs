@@ -42,7 +42,7 @@ struct CacheText {
     ways: u32,
     #[serde(default = "one", skip_serializing_if = "is_one")]
     shared_by: usize,
-    #[serde(default, skip_serializing_if = "is_not")]
+    #[serde(default, skip_serializing_if = "is_default")]
     parted: bool,
     latency: u32,
 }
@@ -103,13 +103,13 @@ struct IoText {
 #[serde(deny_unknown_fields)]
 struct PathText {
     cycles: u32,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     code: Bytes,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     shared: Bytes,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     cpu: Bytes,
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     task: Bytes,
 }
 
@@ -120,16 +120,6 @@ fn one() -> usize {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_one(value: &usize) -> bool {
     *value == 1
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_none(bytes: &Bytes) -> bool {
-    bytes.0 == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_not(value: &bool) -> bool {
-    !*value
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

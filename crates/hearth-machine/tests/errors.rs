@@ -46,6 +46,8 @@ fn a_wrong_unit_or_none_is_an_error() {
         ("sgi-4d340", "\"512 B\" }", "\"512\" }"),
         ("sgi-4d340", "latency = 15", "latency = -15"),
         ("sgi-4d340", "holds = \"data\"", "holds = \"date\""),
+        ("sgi-4d340", "page = \"4 KiB\"", "page = \"4 KiB\"\nframes = \"random\""),
+        ("sgi-4d340", "page = \"4 KiB\"", "page = \"4 KiB\"\nframes = 64"),
     ]));
 }
 

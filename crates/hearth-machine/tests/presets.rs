@@ -1,6 +1,6 @@
 //! The machines that come with the program.
 
-use hearth_machine::{Machine, presets};
+use hearth_machine::{Frames, Machine, presets};
 
 #[test]
 fn every_preset_loads_under_its_own_name() {
@@ -14,12 +14,14 @@ fn every_preset_loads_under_its_own_name() {
 #[test]
 fn every_preset_survives_being_written_and_read() {
     for (name, _) in presets() {
-        let machine = Machine::load(name).expect(name);
-        let text = machine.to_toml();
-        assert_eq!(
-            Machine::parse(&text, "written").unwrap_or_else(|error| panic!("{error}\n{text}")),
-            machine
-        );
+        for frames in [Frames::Shuffled, Frames::Coloured] {
+            let machine = Machine { frames, ..Machine::load(name).expect(name) };
+            let text = machine.to_toml();
+            assert_eq!(
+                Machine::parse(&text, "written").unwrap_or_else(|error| panic!("{error}\n{text}")),
+                machine
+            );
+        }
     }
 }
 

@@ -17,14 +17,18 @@ start() {
 	cat /tmp/log
 	exit 1
 }
-# Waits until the planner has taken a step: it loads a program of its own once the scheduler runs.
-settle() {
-	for try in $(seq 100); do
-		hearth status | grep -q 'last step' && return
+# Waits until `hearth status` has these words in a line.
+until_status_says() {
+	for try in $(seq 300); do
+		hearth status | grep -q "$1" && return
 		usleep 100000
 	done
-	echo "settle=failed"
+	echo "never=$1"
 	hearth status
+}
+# Waits until the planner has taken a step: it loads a program of its own once the scheduler runs.
+settle() {
+	until_status_says 'last step'
 }
 state() {
 	cat /sys/kernel/sched_ext/state
