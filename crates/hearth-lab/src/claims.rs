@@ -51,6 +51,9 @@ pub struct RowResult {
     pub band: [Option<f64>; 2],
     /// Whether the mean is within the band; nothing if not measured.
     pub holds: Option<bool>,
+    /// The same without one of the seeds, for each.
+    #[serde(skip)]
+    pub holds_without: Vec<Option<bool>>,
 }
 
 /// A claim with its verdict.
@@ -72,9 +75,25 @@ pub struct ClaimResult {
     pub band: Vec<[Option<f64>; 2]>,
     /// The verdict.
     pub verdict: Verdict,
+    /// Whether the verdict is another one if some seed is left out; false with fewer than [`FEW_SEEDS`].
+    pub fragile: bool,
     /// The same, row by row, with names.
     pub rows: Vec<RowResult>,
 }
+
+impl ClaimResult {
+    /// The verdict as printed.
+    pub fn verdict_text(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Holds if self.fragile => "holds (fragile)",
+            Verdict::DoesNotHold if self.fragile => "does not hold (fragile)",
+            verdict => verdict.text(),
+        }
+    }
+}
+
+/// So few seeds, less one, say little.
+pub const FEW_SEEDS: usize = 3;
 
 /// What [`judge`] found.
 pub struct Judgement {
@@ -159,31 +178,43 @@ impl Row {
                 None => self.measure.value(&needed),
             }
         };
-        let mut values: Vec<f64> = seeds.iter().filter_map(of_seed).collect();
-        values.sort_by(f64::total_cmp);
-        let complete = values.len() == seeds.len() && !values.is_empty();
-        let measured = complete.then(|| values.iter().sum::<f64>() / values.len() as f64);
-        let within = |value: f64| {
-            self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
+        let values: Option<Vec<f64>> = seeds.iter().map(of_seed).collect();
+        self.result(&values.unwrap_or_default())
+    }
+
+    /// What values mean, one of each seed; none if some seed has none.
+    fn result(&self, values: &[f64]) -> RowResult {
+        let measured = mean(values.iter().copied());
+        let without = |left_out: usize| {
+            let others = values.iter().enumerate().filter(|&(at, _)| at != left_out);
+            mean(others.map(|(_, &value)| value)).map(|value| self.is_within(value))
+        };
+        let least_and_greatest = |&first: &f64| {
+            values.iter().fold([first; 2], |[least, most], &value| [least.min(value), most.max(value)])
         };
         RowResult {
             name: self.measure.name(),
             paper: self.paper,
             measured,
-            spread: complete.then(|| [values[0], values[values.len() - 1]]),
+            spread: values.first().map(least_and_greatest),
             band: [self.low, self.high],
-            holds: measured.map(within),
+            holds: measured.map(|value| self.is_within(value)),
+            holds_without: (0..values.len()).map(without).collect(),
         }
+    }
+
+    fn is_within(&self, value: f64) -> bool {
+        self.low.is_none_or(|low| value >= low) && self.high.is_none_or(|high| value <= high)
     }
 }
 
 impl Claim {
     /// Of its rows, in order: each that is in no set must hold, and of a set as many as are asked for.
-    fn verdict(&self, rows: &[RowResult]) -> Verdict {
+    fn verdict(&self, holds: &[Option<bool>]) -> Verdict {
         let of = |set: Option<&str>| {
-            let both = self.rows.iter().zip(rows);
+            let both = self.rows.iter().zip(holds);
             both.filter(move |(row, _)| row.set.as_deref() == set)
-                .map(|(_, result)| result.holds)
+                .map(|(_, &holds)| holds)
                 .collect::<Vec<_>>()
         };
         let mut verdicts: Vec<Verdict> = of(None).into_iter().map(|holds| verdict_of(&[holds], 1)).collect();
@@ -192,9 +223,18 @@ impl Claim {
         first(Verdict::DoesNotHold).or_else(|| first(Verdict::NotRun)).unwrap_or(Verdict::Holds)
     }
 
+    /// The verdict, and whether it is another one without some seed.
+    fn verdicts(&self, rows: &[RowResult]) -> (Verdict, bool) {
+        let verdict = self.verdict(&rows.iter().map(|row| row.holds).collect::<Vec<_>>());
+        let seeds = rows.iter().map(|row| row.holds_without.len()).min().unwrap_or_default();
+        let without = |seed: usize| rows.iter().map(|row| row.holds_without[seed]).collect::<Vec<_>>();
+        let turns = |seed| self.verdict(&without(seed)) != verdict;
+        (verdict, verdict != Verdict::NotRun && seeds >= FEW_SEEDS && (0..seeds).any(turns))
+    }
+
     fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> ClaimResult {
         let rows: Vec<RowResult> = self.rows.iter().map(|row| row.judge(experiment, seeds, runs)).collect();
-        let verdict = self.verdict(&rows);
+        let (verdict, fragile) = self.verdicts(&rows);
         ClaimResult {
             id: self.id.clone(),
             kind: self.kind,
@@ -204,9 +244,15 @@ impl Claim {
             spread: rows.iter().map(|row| row.spread).collect(),
             band: rows.iter().map(|row| row.band).collect(),
             verdict,
+            fragile,
             rows,
         }
     }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// Of rows of which `least` must hold.
@@ -217,5 +263,43 @@ fn verdict_of(holds: &[Option<bool>], least: usize) -> Verdict {
         _ if holding >= least => Verdict::Holds,
         _ if holding + open >= least => Verdict::NotRun,
         _ => Verdict::DoesNotHold,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim that something lasts below 10, judged by what each seed measured.
+    fn verdicts(values: &[f64]) -> (Verdict, bool) {
+        let text = r#"
+            id = "X"
+            title = "x"
+            paper = "x"
+            machine = "sgi-4d340"
+            baseline = "standard"
+            [[claim]]
+            id = "X1"
+            kind = "input"
+            text = "x"
+            rows = [{ measure = { of = "execution_time", workload = "oltp", policy = "standard" }, high = 10.0 }]
+        "#;
+        let experiment = Experiment::parse(text, "x.toml").unwrap();
+        let claim = &experiment.claims[0];
+        claim.verdicts(&[claim.rows[0].result(values)])
+    }
+
+    #[test]
+    fn a_verdict_that_one_seed_decides_is_fragile() {
+        assert_eq!(verdicts(&[9.0, 9.2, 9.1, 8.8, 9.0]), (Verdict::Holds, false));
+        assert_eq!(verdicts(&[11.0, 10.4, 5.0, 11.0, 11.5]), (Verdict::Holds, true));
+        assert_eq!(verdicts(&[9.0, 9.0, 9.0, 9.0, 16.0]), (Verdict::DoesNotHold, true));
+        assert_eq!(verdicts(&[11.0, 12.0, 10.5, 13.0, 11.0]), (Verdict::DoesNotHold, false));
+    }
+
+    #[test]
+    fn of_few_seeds_it_is_not_asked_and_without_values_there_is_no_verdict() {
+        assert_eq!(verdicts(&[5.0, 14.0]), (Verdict::Holds, false));
+        assert_eq!(verdicts(&[]), (Verdict::NotRun, false));
     }
 }

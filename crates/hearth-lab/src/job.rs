@@ -237,8 +237,7 @@ fn simulate(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobErro
     let (workload, policy, seed) = (job.workload.name(), job.policies.name(), job.seed);
     // Logs are large: what is to be known of one is worked out before the next run begins.
     let study = result.misses.take().map(|log| Study::of(&log, result.cpus)).transpose();
-    let run = || format!("{workload} under {policy}, seed {seed}");
-    let study = study.map_err(|error| JobError::Study { run: run(), error: Box::new(error) })?;
+    let study = study.map_err(|error| JobError::Study { run: job.name(), error: Box::new(error) })?;
     let setting = match &job.workload {
         Workload::Set { setting, .. } => Some(setting.clone()),
         _ => None,
@@ -246,10 +245,19 @@ fn simulate(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobErro
     Ok(Run { workload, policy, setting, seed, result, study })
 }
 
+impl Job {
+    /// What a reader calls the run.
+    pub fn name(&self) -> String {
+        format!("{} under {}, seed {}", self.workload.name(), self.policies.name(), self.seed)
+    }
+}
+
 /// Is told how far a set of runs is.
 pub trait Progress: Sync {
-    /// A run is done (or has failed): `done` of `all`.
-    fn advanced(&self, done: usize, all: usize, run: Result<&Run, &JobError>);
+    /// A run begins. Several may be under way.
+    fn began(&self, run: &Job);
+    /// A run is done, or has failed: `done` of `all`.
+    fn ended(&self, run: &Job, done: usize, all: usize);
 }
 
 /// How many runs are done.
@@ -277,6 +285,7 @@ impl Runner<'_> {
                     while !self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                         let Some(index) = next else { return };
+                        self.progress.began(&jobs[index]);
                         if sender.send((index, self.run(&jobs[index]))).is_err() {
                             return;
                         }
@@ -285,7 +294,7 @@ impl Runner<'_> {
             }
             drop(sender);
             for (done, (index, result)) in receiver.into_iter().enumerate() {
-                self.progress.advanced(done + 1, jobs.len(), result.as_ref());
+                self.progress.ended(&jobs[index], done + 1, jobs.len());
                 results[index] = Some(result);
             }
         });

@@ -32,20 +32,20 @@ fn claim_markup(claim: &ClaimResult) -> Markup {
             summary {
                 b { (claim.id) }
                 span { (claim.text) small { (claim.kind.text()) } }
-                (verdict(claim.verdict))
+                (verdict(claim))
             }
             (rows(claim))
         }
     }
 }
 
-fn verdict(verdict: Verdict) -> Markup {
-    let (class, sign) = match verdict {
+fn verdict(claim: &ClaimResult) -> Markup {
+    let (class, sign) = match claim.verdict {
         Verdict::Holds => ("holds", "\u{2713} "),
         Verdict::DoesNotHold => ("fails", "\u{2717} "),
         Verdict::NotRun => ("none", ""),
     };
-    html! { span class={ "verdict " (class) } { (sign) (verdict.text()) } }
+    html! { span class={ "verdict " (class) } { (sign) (claim.verdict_text()) } }
 }
 
 fn rows(claim: &ClaimResult) -> Markup {

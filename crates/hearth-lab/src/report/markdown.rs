@@ -14,7 +14,7 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
     }
     out.push_str("| claim | kind | | verdict |\n|---|---|---|---|\n");
     for claim in &findings.judgement.claims {
-        let (id, words, verdict) = (&claim.id, escape(&claim.text), claim.verdict.text());
+        let (id, words, verdict) = (&claim.id, escape(&claim.text), claim.verdict_text());
         let _ = writeln!(
             out,
             "| [{id}](#{}) | {} | {words} | **{verdict}** |",
@@ -31,7 +31,7 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
 }
 
 fn figures(claim: &ClaimResult) -> String {
-    let mut out = format!("\n## {}\n\n{}: {}.\n\n", claim.id, escape(&claim.text), claim.verdict.text());
+    let mut out = format!("\n## {}\n\n{}: {}.\n\n", claim.id, escape(&claim.text), claim.verdict_text());
     out.push_str("| | paper | ours | spread | band | holds |\n|---|--:|--:|--:|--:|---|\n");
     for row in &claim.rows {
         let spread = text::spread(row).unwrap_or_default();

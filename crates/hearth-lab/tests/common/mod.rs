@@ -1,9 +1,10 @@
-use hearth_lab::{Experiment, JobError, Judgement, Kept, Progress, Run, Runner, judge};
+use hearth_lab::{Experiment, Job, Judgement, Kept, Progress, Runner, judge};
 
 struct Silent;
 
 impl Progress for Silent {
-    fn advanced(&self, _: usize, _: usize, _: Result<&Run, &JobError>) {}
+    fn began(&self, _: &Job) {}
+    fn ended(&self, _: &Job, _: usize, _: usize) {}
 }
 
 /// With one seed.

@@ -8,8 +8,6 @@ use hearth_sim::program::Cpu;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Columns of a panel at most.
-const MAX_WIDTH: usize = 16;
 /// Cycles of one step of the inner loop (four multiply-adds of doubles on registers) beside its four
 /// loads.
 const TILE_STEP_CYCLES: u64 = 26;
@@ -61,9 +59,9 @@ impl Tools {
 
 impl Factor {
     /// Finds the structure of a matrix's factor (in the order that it is in), and lays the matrix into
-    /// its panels.
-    pub fn new(memory: &Memory, matrix: Lower, placement: Placement) -> Self {
-        let panels: Rc<[Panel]> = panels(&matrix, MAX_WIDTH).into();
+    /// its panels, each of `max_width` columns at most.
+    pub fn new(memory: &Memory, matrix: Lower, max_width: usize, placement: Placement) -> Self {
+        let panels: Rc<[Panel]> = panels(&matrix, max_width).into();
         let elements = panels.iter().map(|panel| panel.rows.len() * panel.width).sum();
         let row_starts: Vec<usize> = panels
             .iter()

@@ -9,6 +9,8 @@ use hearth_sim::program::Cpu;
 use hearth_sim::sync::Lock;
 use std::rc::Rc;
 
+/// Columns of a panel at most, as in SPLASH-2's program (its "postpass partition size").
+const MAX_WIDTH: usize = 32;
 /// Locks that protect panels, each several of them: the machine has few.
 const LOCKS: usize = 64;
 
@@ -25,7 +27,7 @@ pub struct Factorization {
 impl Factorization {
     /// Sets a factorization up, and queues the panels that wait for nothing.
     pub fn new(memory: &Memory, matrix: Lower, processes: usize) -> Self {
-        let factor = Factor::new(memory, matrix, Placement::FirstTouch);
+        let factor = Factor::new(memory, matrix, MAX_WIDTH, Placement::FirstTouch);
         let factorization = Self {
             locks: (0..LOCKS).map(|_| Lock::new(memory)).collect(),
             queue: Queue::new(memory, factor.panels().len()),

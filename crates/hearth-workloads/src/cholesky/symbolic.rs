@@ -180,7 +180,7 @@ mod tests {
             assert!(panel.width <= 6);
             next += panel.width;
         }
-        assert_eq!(next, 12 * 12 * 4);
+        assert_eq!(next, 12 * 12 * 5);
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn the_papers_problem_is_a_hundred_million_multiply_adds() {
-        let panels = panels(&plate(50, 1), 16);
+        let panels = panels(&plate(44, 1), 32);
         let sum: u64 = panels.iter().map(Panel::multiply_adds).sum();
         let elements: usize = panels.iter().map(|panel| panel.rows.len() * panel.width).sum();
         eprintln!("{} panels, {elements} elements, {sum} multiply-adds", panels.len());

@@ -43,7 +43,7 @@ pub const DESCRIPTION: Description = Description {
 
 const SERVERS: usize = 12;
 /// Transactions at scale 1: some 25 s on four CPUs.
-const TRANSACTIONS: usize = 6_000;
+const TRANSACTIONS: usize = 14_500;
 const BRANCHES: usize = 10;
 const TELLERS: usize = 10 * BRANCHES;
 const ACCOUNTS: usize = 10_000 * BRANCHES;

@@ -54,6 +54,8 @@ const SEQUENTIAL: Input =
 const PARALLEL: Input =
     Input { description: DESCRIPTION_8, sides: [8, 8, 57], processes: 8, placement: Placement::RoundRobin };
 
+/// Columns of a panel at most (an estimate).
+const MAX_WIDTH: usize = 16;
 /// The shortest that the brick's longest axis becomes.
 const LEAST_LENGTH: usize = 3;
 
@@ -95,7 +97,7 @@ impl Input {
 
     fn build(&self, memory: &Memory, scale: f64, seed: u64) -> Built {
         let name = self.description.name;
-        let factor = Factor::new(memory, brick(self.sides(scale), seed), self.placement);
+        let factor = Factor::new(memory, brick(self.sides(scale), seed), MAX_WIDTH, self.placement);
         let factorization = Factorization::new(memory, factor, self.processes);
         let mut application = Application::new(name);
         for process in 0..self.processes {

@@ -1,7 +1,7 @@
 //! The task-parallel program: an update of a panel is a task of the process that owns that panel, which is
 //! dealt to it; it locks the panel, for another process may have come to do one of its tasks.
 
-use super::{DESCRIPTION, Input, PARALLEL};
+use super::{DESCRIPTION, Input, MAX_WIDTH, PARALLEL};
 use crate::cholesky::factor::{Factor, Tools};
 use crate::cool::{Invocation, Process, built};
 use crate::{Built, Description};
@@ -52,8 +52,11 @@ fn build(
 ) -> Built {
     let name = description.name;
     let matrix = super::brick::brick(Input { description, sides, ..PARALLEL }.sides(scale), seed);
-    let panels =
-        Panels::new(memory, Factor::new(memory, matrix, Placement::FirstTouch), invocation.processes);
+    let panels = Panels::new(
+        memory,
+        Factor::new(memory, matrix, MAX_WIDTH, Placement::FirstTouch),
+        invocation.processes,
+    );
     let factor = panels.factor.clone();
     let master = Box::new(move |cpu: &mut Cpu<'_>, master: &Process| panels.direct(cpu, master));
     let check = Box::new(move || factor.check().map_err(|wrong| format!("{name}: {wrong}")));

@@ -25,18 +25,16 @@ pub struct Files {
     next: Rc<Cell<usize>>,
     written: Semaphore,
     open: Rc<Cell<bool>>,
-    blocks_per_read: u64,
 }
 
 impl Files {
-    /// A file system where so many blocks are read at a time, one request each.
-    pub fn new(memory: &Memory, blocks_per_read: u64) -> Self {
+    /// A file system.
+    pub fn new(memory: &Memory) -> Self {
         Self {
             buffer: memory.array(BUFFER_WORDS, Placement::FirstTouch),
             next: Rc::default(),
             written: Semaphore::new(0),
             open: Rc::new(Cell::new(true)),
-            blocks_per_read,
         }
     }
 
@@ -52,14 +50,12 @@ impl Files {
         cpu.sleep_ns(SERVER_NS);
     }
 
-    /// Reads blocks from disk, one after another, into a task's own `block`.
+    /// Reads a block from disk into a task's own `block`.
     pub fn read(&self, cpu: &mut Cpu<'_>, into: &Array<u64>) {
-        for _ in 0..self.blocks_per_read {
-            cpu.io(BLOCK_BYTES);
-            let from = self.block();
-            cpu.read_span(self.buffer.address(from), BLOCK_BYTES);
-            cpu.write_span(into.address(0), BLOCK_BYTES);
-        }
+        cpu.io(BLOCK_BYTES);
+        let from = self.block();
+        cpu.read_span(self.buffer.address(from), BLOCK_BYTES);
+        cpu.write_span(into.address(0), BLOCK_BYTES);
     }
 
     /// Writes a block: the daemon will take it to disk.

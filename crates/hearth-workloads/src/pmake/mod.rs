@@ -46,15 +46,10 @@ struct Input {
     at_once: usize,
     /// Lines of a file on average; files differ from it by up to half.
     lines: usize,
-    /// Blocks that are read from disk when a unit needs more of its file.
-    blocks_per_read: u64,
 }
 
-const EIGHT: Input =
-    Input { description: DESCRIPTION, files: 24, at_once: 8, lines: 460, blocks_per_read: 1 };
-/// Reads come from the one disk that all processes wait for; how much is read makes the paper's time.
-const FOUR: Input =
-    Input { description: DESCRIPTION_4, files: 17, at_once: 4, lines: 770, blocks_per_read: 5 };
+const EIGHT: Input = Input { description: DESCRIPTION, files: 24, at_once: 8, lines: 460 };
+const FOUR: Input = Input { description: DESCRIPTION_4, files: 17, at_once: 4, lines: 770 };
 
 /// The shortest file.
 const MIN_LINES: usize = 20;
@@ -87,7 +82,7 @@ impl Input {
         let lines = self.plan(scale, &mut Pcg32::seed_from_u64(seed));
         let count = lines.len();
         let toolchain = Rc::new(Toolchain::new(memory));
-        let files = Files::new(memory, self.blocks_per_read);
+        let files = Files::new(memory);
         let done = Rc::new(Done::default());
         let mut application = Application::new(name);
         let daemon = files.clone();

@@ -12,8 +12,8 @@ use rand_pcg::Pcg32;
 const PIECE_BYTES: u64 = 128;
 /// Procedures in use at a time.
 const IN_USE: usize = 48;
-/// One in so many calls goes to a procedure that was not in use.
-const CALLS_PER_CHANGE: u32 = 40;
+/// Calls in a hundred that go to a procedure that was not in use.
+const CHANGED_PERCENT: u32 = 45;
 
 /// Where a task is in the text of a pass.
 pub struct Walk {
@@ -37,7 +37,7 @@ impl Walk {
     pub fn call(&mut self, cpu: &mut Cpu<'_>, random: &mut Pcg32) {
         let drawn = random.next_u32();
         let at = drawn as usize % IN_USE;
-        if (drawn / IN_USE as u32).is_multiple_of(CALLS_PER_CHANGE) {
+        if drawn / IN_USE as u32 % 100 < CHANGED_PERCENT {
             self.in_use[at] = self.draw(random);
         }
         cpu.execute(self.code.part(u64::from(self.in_use[at]) * PIECE_BYTES, PIECE_BYTES));

@@ -44,7 +44,7 @@ fn claim_row(claim: &ClaimResult) -> Vec<Cell> {
         Verdict::DoesNotHold => Color::Red,
         Verdict::NotRun => Color::Yellow,
     };
-    let verdict = bold(claim.verdict.text()).fg(color).set_alignment(CellAlignment::Right);
+    let verdict = bold(claim.verdict_text()).fg(color).set_alignment(CellAlignment::Right);
     let words = format!("{} ({})", claim.text, claim.kind.text());
     let empty = || Cell::new("");
     vec![bold(&claim.id), bold(&words), empty(), empty(), empty(), empty(), verdict]
