@@ -1,10 +1,10 @@
 //! Cholesky factorization of a sparse matrix: `A = L * L^T`, parallel by panels.
 //!
-//! The matrix is a square shell of finite elements ([`plate`]): 9,680 rows and 216,090 entries in
-//! its lower triangle at scale 1, where the paper has "10K rows and 200K nonzeros". It is ordered by nested dissection ([`ordering`]), its factor's
-//! structure is found and cut into panels ([`symbolic`]), and four processes take ready panels off a
-//! queue, finish them, and subtract their products from the panels that they update (`numeric.rs`,
-//! [`factor`]), as in the SPLASH program.
+//! The matrix is a square shell of finite elements ([`plate`]): 9,680 rows and 216,090 entries in its
+//! lower triangle at scale 1, where the paper has "10K rows and 200K nonzeros". It is ordered by nested
+//! dissection ([`ordering`]), its factor's structure is found and cut into panels ([`symbolic`]), and four
+//! processes take ready panels off a queue, finish them, and subtract their products from the panels that
+//! they update (`numeric.rs`, [`factor`]), as in the SPLASH program.
 
 pub mod factor;
 mod numeric;

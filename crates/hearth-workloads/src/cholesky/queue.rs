@@ -62,15 +62,14 @@ impl Queue {
         }
     }
 
-    /// Looks whether a task has come, for as long as a lock is waited for, and then gives up the CPU.
+    /// Looks whether a task has come until one has, or none will. The process keeps its CPU meanwhile, as in SPLASH's
+    /// program: that gives it up at a lock that is taken, and nowhere else.
     fn wait(&self, cpu: &mut Cpu<'_>) {
-        let came = spin(cpu, PATIENCE_CYCLES, |cpu| {
+        let came = |cpu: &mut Cpu<'_>| {
             let put = self.ends.get(cpu, PUT);
             let taken = self.ends.peek(TAKEN);
             taken < put || taken as usize == self.tasks.len()
-        });
-        if !came {
-            cpu.yield_for_synchronization();
-        }
+        };
+        while !spin(cpu, PATIENCE_CYCLES, came) {}
     }
 }
