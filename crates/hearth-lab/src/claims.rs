@@ -3,6 +3,7 @@
 use crate::experiment::{Claim, Experiment, Kind, Row};
 use crate::isolation::{self, Figures, ScheduleError};
 use crate::job::{Job, JobError, Run, Runner};
+use crate::report::Figure;
 use crate::setup::Setup;
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::PolicyError;
@@ -51,9 +52,9 @@ pub struct RowResult {
     pub band: [Option<f64>; 2],
     /// Whether the mean is within the band; nothing if not measured.
     pub holds: Option<bool>,
-    /// The same without one of the seeds, for each.
+    /// The same without one of the seeds, for each; nothing of fewer than [`LEAST_SEEDS`].
     #[serde(skip)]
-    pub holds_without: Vec<Option<bool>>,
+    holds_without: Vec<bool>,
 }
 
 /// A claim with its verdict.
@@ -75,7 +76,7 @@ pub struct ClaimResult {
     pub band: Vec<[Option<f64>; 2]>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the verdict is another one if some seed is left out; false with fewer than [`FEW_SEEDS`].
+    /// Whether the verdict is another one if some seed is left out; false with fewer than three.
     pub fragile: bool,
     /// The same, row by row, with names.
     pub rows: Vec<RowResult>,
@@ -92,8 +93,8 @@ impl ClaimResult {
     }
 }
 
-/// So few seeds, less one, say little.
-pub const FEW_SEEDS: usize = 3;
+/// So many seeds are needed to ask what becomes of a verdict without one of them.
+const LEAST_SEEDS: usize = 3;
 
 /// What [`judge`] found.
 pub struct Judgement {
@@ -184,22 +185,20 @@ impl Row {
 
     /// What values mean, one of each seed; none if some seed has none.
     fn result(&self, values: &[f64]) -> RowResult {
-        let measured = mean(values.iter().copied());
+        let figure = (!values.is_empty()).then(|| Figure::of(values.iter().copied()));
         let without = |left_out: usize| {
-            let others = values.iter().enumerate().filter(|&(at, _)| at != left_out);
-            mean(others.map(|(_, &value)| value)).map(|value| self.is_within(value))
+            let others = values[..left_out].iter().chain(&values[left_out + 1..]);
+            self.is_within(Figure::of(others.copied()).mean)
         };
-        let least_and_greatest = |&first: &f64| {
-            values.iter().fold([first; 2], |[least, most], &value| [least.min(value), most.max(value)])
-        };
+        let seeds = if values.len() < LEAST_SEEDS { 0 } else { values.len() };
         RowResult {
             name: self.measure.name(),
             paper: self.paper,
-            measured,
-            spread: values.first().map(least_and_greatest),
+            measured: figure.map(|figure| figure.mean),
+            spread: figure.map(|figure| [figure.low, figure.high]),
             band: [self.low, self.high],
-            holds: measured.map(|value| self.is_within(value)),
-            holds_without: (0..values.len()).map(without).collect(),
+            holds: figure.map(|figure| self.is_within(figure.mean)),
+            holds_without: (0..seeds).map(without).collect(),
         }
     }
 
@@ -227,9 +226,8 @@ impl Claim {
     fn verdicts(&self, rows: &[RowResult]) -> (Verdict, bool) {
         let verdict = self.verdict(&rows.iter().map(|row| row.holds).collect::<Vec<_>>());
         let seeds = rows.iter().map(|row| row.holds_without.len()).min().unwrap_or_default();
-        let without = |seed: usize| rows.iter().map(|row| row.holds_without[seed]).collect::<Vec<_>>();
-        let turns = |seed| self.verdict(&without(seed)) != verdict;
-        (verdict, verdict != Verdict::NotRun && seeds >= FEW_SEEDS && (0..seeds).any(turns))
+        let without = |seed: usize| rows.iter().map(|row| Some(row.holds_without[seed])).collect::<Vec<_>>();
+        (verdict, (0..seeds).any(|seed| self.verdict(&without(seed)) != verdict))
     }
 
     fn judge(&self, experiment: &Experiment, seeds: &[u64], runs: &Runs) -> ClaimResult {
@@ -248,11 +246,6 @@ impl Claim {
             rows,
         }
     }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
-    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// Of rows of which `least` must hold.

@@ -19,7 +19,7 @@ mod setup;
 mod table;
 pub mod trace_study;
 
-pub use claims::{ClaimResult, FEW_SEEDS, JudgeError, Judgement, RowResult, Verdict, judge};
+pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
 pub use isolation::{
     Beside, Figures, Group, MissRates, Principal, SampledIn, ScheduleError, Schedules, Speed,

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Cycles between two looks at a word that a program spins on.
 const LOOK_CYCLES: u64 = 40;
 /// Cycles of spinning before a program gives up its CPU: about what a switch costs.
-pub const PATIENCE_CYCLES: u64 = 1600;
+const PATIENCE_CYCLES: u64 = 1600;
 
 /// Looks at something again and again until `done`, for at most so many cycles of spinning; says whether it came.
 pub fn spin(cpu: &mut Cpu<'_>, cycles: u64, mut done: impl FnMut(&mut Cpu<'_>) -> bool) -> bool {

@@ -3,7 +3,7 @@
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Memory};
 use hearth_sim::program::Cpu;
-use hearth_sim::sync::{Lock, PATIENCE_CYCLES, spin};
+use hearth_sim::sync::{Lock, spin};
 
 /// A queue of tasks that ends when `total` have been taken.
 #[derive(Clone)]
@@ -62,14 +62,13 @@ impl Queue {
         }
     }
 
-    /// Looks whether a task has come until one has, or none will. The process keeps its CPU meanwhile, as in SPLASH's
-    /// program: that gives it up at a lock that is taken, and nowhere else.
+    /// Looks whether a task has come until one has, or none will. The process keeps its CPU meanwhile, as in
+    /// SPLASH-2's program: that gives it up at a lock that is taken, and nowhere else.
     fn wait(&self, cpu: &mut Cpu<'_>) {
-        let came = |cpu: &mut Cpu<'_>| {
+        spin(cpu, u64::MAX, |cpu| {
             let put = self.ends.get(cpu, PUT);
             let taken = self.ends.peek(TAKEN);
             taken < put || taken as usize == self.tasks.len()
-        };
-        while !spin(cpu, PATIENCE_CYCLES, came) {}
+        });
     }
 }

@@ -52,12 +52,8 @@ fn build(
 ) -> Built {
     let name = description.name;
     let matrix = super::brick::brick(Input { description, sides, ..PARALLEL }.sides(scale), seed);
-    let panels = Panels::new(
-        memory,
-        Factor::new(memory, matrix, MAX_WIDTH, Placement::FirstTouch),
-        invocation.processes,
-    );
-    let factor = panels.factor.clone();
+    let factor = Factor::new(memory, matrix, MAX_WIDTH, Placement::FirstTouch);
+    let panels = Panels::new(memory, factor.clone(), invocation.processes);
     let master = Box::new(move |cpu: &mut Cpu<'_>, master: &Process| panels.direct(cpu, master));
     let check = Box::new(move || factor.check().map_err(|wrong| format!("{name}: {wrong}")));
     built(name, memory, invocation, master, check)
