@@ -12,7 +12,8 @@ pub(super) fn section(findings: &Findings<'_>) -> Markup {
             h2 { (findings.experiment.title) }
             p.hint {
                 (findings.experiment.paper) ". An input describes the programs, which were calibrated to it; an \
-                 outcome comes out of the mechanism. A claim holds if each of its figures lies in its band. \
+                 outcome comes out of the mechanism. A claim holds if each of its figures lies in its band; \
+                 where leaving out one seed would turn the verdict, it is fragile. \
                  Select a claim to see its figures."
             }
             ul.legend {
