@@ -40,6 +40,8 @@ impl Served {
 pub(crate) struct Transfer {
     /// The CPU from whose cache it came; nothing if from memory.
     pub(crate) supplier: Option<usize>,
+    /// Whether another domain of the CPU's node has it, too.
+    pub(crate) neighbour_has_it: bool,
     /// A modified line that had to leave to make room.
     pub(crate) write_back: Option<u32>,
 }
@@ -71,6 +73,8 @@ pub(crate) struct Caches {
     cpus: Members,
     one_cpu_domains: bool,
     domain_of: Vec<usize>,
+    /// By domain: the others of its node.
+    neighbours: Vec<u64>,
     ports: Vec<Rc<Port>>,
     l2_fetches: bool,
     llc_fetches: bool,
@@ -94,7 +98,13 @@ impl Caches {
             cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
         };
         let domains: Vec<Domain> = (0..cpus).step_by(llc.shared_by).map(domain).collect();
+        let node_of: Vec<usize> = domains.iter().map(|domain| machine.node_of(domain.first_cpu)).collect();
+        let neighbours = |domain: usize| {
+            let of_node = |other: &usize| *other != domain && node_of[*other] == node_of[domain];
+            (0..domains.len()).filter(of_node).map(|other| 1 << other).sum()
+        };
         Self {
+            neighbours: (0..domains.len()).map(neighbours).collect(),
             l2s: (0..cpus).map(|_| l2.map(|l2| Cache::new(l2, line))).collect(),
             lines: 0,
             holding: Members::new(domains.len()),
@@ -293,7 +303,8 @@ impl Caches {
             let place = cpu - self.domains[domain].first_cpu;
             let victim = self.domains[domain].llc.insert(place, line, 0);
             let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
-            self.transfer = Transfer { supplier, write_back };
+            let neighbour_has_it = self.holding.of(line) & self.neighbours[domain] != 0;
+            self.transfer = Transfer { supplier, neighbour_has_it, write_back };
             Served::Beyond
         };
         self.holding.add(line, 1 << domain);

@@ -30,7 +30,11 @@ pub struct Hardware {
     caches: Caches,
     pages: Pages,
     tlbs: Vec<Tlb>,
+    /// By node: its memory, or the bus that its CPUs share with it.
     channels: Vec<Channel>,
+    /// By node: its way out to the others. None where nobody waits for it.
+    links: Vec<Channel>,
+    has_node_bus: bool,
     cost: Costs,
     node_of_cpu: Vec<usize>,
     line_shift: u32,
@@ -47,6 +51,7 @@ struct Costs {
     llc: u64,
     local: u64,
     remote: u64,
+    remote_modified: u64,
     cache_to_cache: u64,
     tlb_refill: u64,
 }
@@ -119,20 +124,25 @@ impl Hardware {
             }))
         };
         let cycles = |cycles: u32| u64::from(cycles) * cycle_ps;
-        let service_ps = machine.line_bytes * 1_000_000_000_000 / machine.memory.bandwidth_bytes_per_s.max(1);
+        let channel =
+            |bytes_per_s: u64| Channel::new(machine.line_bytes * 1_000_000_000_000 / bytes_per_s.max(1));
+        let by_node = |bytes_per_s: u64| machine.nodes.iter().map(|_| channel(bytes_per_s)).collect();
         let ports: Vec<_> = (0..machine.cpus()).map(port).collect();
         Ok(Self {
             caches: Caches::new(machine, l2, llc, ports.clone()),
             ports,
             pages: Pages::new(machine, seed),
-            tlbs: (0..machine.cpus()).map(|_| Tlb::new(machine.tlb.entries)).collect(),
-            channels: machine.nodes.iter().map(|_| Channel::new(service_ps)).collect(),
+            tlbs: (0..machine.cpus()).map(|cpu| Tlb::new(machine.tlb, seed ^ cpu as u64)).collect(),
+            channels: by_node(machine.memory.bandwidth_bytes_per_s),
+            links: machine.memory.link_bytes_per_s.map_or_else(Vec::new, by_node),
+            has_node_bus: machine.memory.has_node_bus,
             cost: Costs {
                 l1: cycles(l1d.latency_cycles),
                 l2: cycles(l2.map_or(0, |l2| l2.latency_cycles)),
                 llc: cycles(llc.latency_cycles),
                 local: cycles(machine.memory.local_cycles),
                 remote: cycles(machine.memory.remote_cycles),
+                remote_modified: cycles(machine.memory.remote_modified_cycles),
                 cache_to_cache: cycles(machine.memory.cache_to_cache_cycles),
                 tlb_refill: cycles(machine.tlb.refill_cycles),
             },
@@ -320,7 +330,7 @@ impl Hardware {
             Served::L2 => self.cost.l2,
             Served::Llc => self.cost.llc,
             Served::Beyond => self.charge_memory(port, line),
-            Served::Upgrade => base_ps + self.cost.cache_to_cache,
+            Served::Upgrade => base_ps + self.upgrade(port, line),
         };
         port.advance_ps(ps);
         if ps != base_ps {
@@ -328,33 +338,64 @@ impl Hardware {
         }
     }
 
+    /// What it takes until the home of a line has told all who have it that this CPU writes it.
+    #[cold]
+    fn upgrade(&self, port: &Port, line: u32) -> u64 {
+        let home = self.pages.node_of_frame(line >> self.page_line_shift);
+        if home == self.node_of_cpu[port.index()] {
+            self.cost.cache_to_cache
+        } else {
+            self.far(self.cost.remote)
+        }
+    }
+
+    /// Another node's cache is never nearer than one of the own.
+    fn far(&self, remote_ps: u64) -> u64 {
+        remote_ps.max(self.cost.cache_to_cache)
+    }
+
+    /// Counts and charges a line that the caches of a CPU did not have.
     fn charge_memory(&mut self, port: &Port, line: u32) -> u64 {
         let home = self.pages.node_of_frame(line >> self.page_line_shift);
         let here = self.node_of_cpu[port.index()];
-        let channel = &mut self.channels[home];
-        let queue_ps = channel.request(port.now_ps());
-        let Transfer { supplier, write_back } = self.caches.transfer();
+        let Transfer { supplier, neighbour_has_it, write_back } = self.caches.transfer();
+        let supplier = match supplier {
+            Some(cpu) => Some(self.node_of_cpu[cpu]),
+            None => (self.has_node_bus && neighbour_has_it).then_some(here),
+        };
+        let counting = &port.counting;
+        let (source, count, ps) = match supplier {
+            Some(node) if node == here => (here, &counting.cache_to_cache, self.cost.cache_to_cache),
+            Some(node) if home != here && home != node => {
+                (node, &counting.cache_to_cache, self.far(self.cost.remote_modified))
+            }
+            Some(node) => (node, &counting.cache_to_cache, self.far(self.cost.remote)),
+            None if home == here => (here, &counting.memory_local, self.cost.local),
+            None => (home, &counting.memory_remote, self.cost.remote),
+        };
+        add(count, 1);
+        add(&counting.cache_to_cache_remote, u64::from(supplier.is_some_and(|node| node != here)));
+        let queue_ps = self.wait(port.now_ps(), here, source, home);
         if let Some(victim) = write_back {
             let home = self.pages.node_of_frame(victim >> self.page_line_shift);
             self.channels[home].request(port.now_ps());
         }
-        let ps = match supplier {
-            Some(cpu) if self.node_of_cpu[cpu] == here => self.cost.cache_to_cache,
-            Some(_) => self.cost.remote.max(self.cost.cache_to_cache),
-            None if home == here => self.cost.local,
-            None => self.cost.remote,
-        };
-        let counting = &port.counting;
-        let count = match supplier {
-            Some(_) => &counting.cache_to_cache,
-            None if home == here => &counting.memory_local,
-            None => &counting.memory_remote,
-        };
-        add(count, 1);
-        let far = supplier.is_some_and(|cpu| self.node_of_cpu[cpu] != here);
-        add(&counting.cache_to_cache_remote, u64::from(far));
         add(&counting.queue_ps, queue_ps);
         ps + queue_ps
+    }
+
+    /// How long a line waits for what it takes on its way from the node that has it.
+    fn wait(&mut self, now_ps: u64, here: usize, source: usize, home: usize) -> u64 {
+        let is_far = source != here;
+        let mut ps = match (self.has_node_bus, is_far) {
+            (true, true) => self.channels[here].request(now_ps) + self.channels[source].request(now_ps),
+            (true, false) => self.channels[here].request(now_ps),
+            (false, _) => self.channels[home].request(now_ps),
+        };
+        if is_far && let Some(link) = self.links.get_mut(source) {
+            ps += link.request(now_ps);
+        }
+        ps
     }
 
     /// Pages that begin in a range of addresses, and that nobody has touched, will get memory of the node of a

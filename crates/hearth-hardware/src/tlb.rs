@@ -1,17 +1,29 @@
-//! A fully associative translation look-aside buffer, replaced first in, first out.
+//! A fully associative translation look-aside buffer, replaced first in, first out, or at random.
 //!
 //! Pages are numbered densely, so an array over pages says at once whether one is present.
+
+use hearth_machine::Replacement;
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg32;
 
 /// One CPU's TLB.
 pub(crate) struct Tlb {
     present: Vec<bool>,
+    /// Those that are not wired.
     entries: Vec<u32>,
     next: usize,
+    /// Says which entry is replaced, where that is by chance.
+    chance: Option<Pcg32>,
 }
 
 impl Tlb {
-    pub(crate) fn new(entries: usize) -> Self {
-        Self { present: Vec::new(), entries: vec![u32::MAX; entries.max(1)], next: 0 }
+    pub(crate) fn new(shape: hearth_machine::Tlb, seed: u64) -> Self {
+        Self {
+            present: Vec::new(),
+            entries: vec![u32::MAX; (shape.entries - shape.wired).max(1)],
+            next: 0,
+            chance: (shape.replacement == Replacement::Random).then(|| Pcg32::seed_from_u64(seed)),
+        }
     }
 
     #[inline(always)]
@@ -35,6 +47,9 @@ impl Tlb {
         if self.present.len() <= page as usize {
             self.present.resize((page as usize + 1).next_power_of_two(), false);
         }
+        if let Some(chance) = &mut self.chance {
+            self.next = chance.next_u32() as usize % self.entries.len();
+        }
         let victim = std::mem::replace(&mut self.entries[self.next], page);
         self.next += 1;
         if self.next == self.entries.len() {
@@ -53,9 +68,13 @@ impl Tlb {
 mod tests {
     use super::*;
 
+    fn tlb(entries: usize, wired: usize, replacement: Replacement) -> Tlb {
+        Tlb::new(hearth_machine::Tlb { entries, wired, replacement, refill_cycles: 1 }, 1)
+    }
+
     #[test]
     fn the_oldest_page_leaves_first() {
-        let mut tlb = Tlb::new(2);
+        let mut tlb = tlb(2, 0, Replacement::Oldest);
         assert_eq!(tlb.insert(7), None);
         assert_eq!(tlb.insert(9), None);
         assert_eq!(tlb.insert(8), Some(7));
@@ -64,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_page_that_was_taken_out_is_absent_and_may_come_back() {
-        let mut tlb = Tlb::new(2);
+        let mut tlb = tlb(2, 0, Replacement::Oldest);
         tlb.insert(7);
         tlb.insert(9);
         tlb.remove(7);
@@ -72,5 +91,15 @@ mod tests {
         assert!(!tlb.holds(7) && tlb.holds(9));
         assert_eq!(tlb.insert(7), None, "the entry of the page itself is the oldest, and is unused");
         assert_eq!(tlb.insert(8), Some(9));
+    }
+
+    #[test]
+    fn by_chance_any_page_may_leave_but_never_a_wired_entry_is_used() {
+        let mut tlb = tlb(12, 4, Replacement::Random);
+        let victims: Vec<Option<u32>> = (0..1000).map(|page| tlb.insert(page)).collect();
+        assert_eq!((0..1000).filter(|&page| tlb.holds(page)).count(), 8, "as many as are not wired");
+        let ages = victims.iter().zip(0..).filter_map(|(victim, page)| Some(page - (*victim)?));
+        let (youngest, oldest) = ages.fold((u32::MAX, 0), |(low, high), age| (low.min(age), high.max(age)));
+        assert!(youngest == 1 && oldest > 24, "from {youngest} to {oldest} refills old");
     }
 }

@@ -5,7 +5,7 @@
 mod naive;
 
 use hearth_hardware::{Access, Hardware, Mode, Placement};
-use hearth_machine::{Cache, Holds, Machine};
+use hearth_machine::{Cache, Frames, Holds, Machine, Replacement, Tlb};
 use naive::{Counts, Naive};
 use proptest::prelude::*;
 
@@ -21,6 +21,18 @@ struct Shape {
     l2: Option<(u64, u32, Holds)>,
     llc: (u64, u32, Holds),
     is_parted: bool,
+    has_node_bus: bool,
+    tlb: Tlb,
+}
+
+fn tlb() -> impl Strategy<Value = Tlb> {
+    let replacement = prop::sample::select(vec![Replacement::Oldest, Replacement::Random]);
+    (1..4usize, 0..3usize, replacement).prop_map(|(used, wired, replacement)| Tlb {
+        entries: used + wired,
+        wired,
+        replacement,
+        refill_cycles: 15,
+    })
 }
 
 fn sets_and_ways() -> impl Strategy<Value = (u64, u32)> {
@@ -33,16 +45,25 @@ fn holds() -> impl Strategy<Value = Holds> {
 
 fn shape() -> impl Strategy<Value = Shape> {
     let levels = (sets_and_ways(), prop::option::of((sets_and_ways(), holds())), (sets_and_ways(), holds()));
-    (prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]), levels, any::<bool>())
-        .prop_map(|((cpus, shared_by), (l1, l2, (llc, llc_holds)), is_parted)| Shape {
-            cpus,
-            shared_by,
-            l1,
-            l2: l2.map(|((sets, ways), holds)| {
-                (sets, ways, if llc_holds == Holds::Data { Holds::Data } else { holds })
-            }),
-            llc: (llc.0 * 4, llc.1, llc_holds),
-            is_parted: is_parted && shared_by > 1 && (llc.1 as usize).is_multiple_of(shared_by),
+    (
+        prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]),
+        levels,
+        any::<[bool; 2]>(),
+        tlb(),
+    )
+        .prop_map(|((cpus, shared_by), (l1, l2, (llc, llc_holds)), [is_parted, has_node_bus], tlb)| {
+            Shape {
+                cpus,
+                shared_by,
+                l1,
+                l2: l2.map(|((sets, ways), holds)| {
+                    (sets, ways, if llc_holds == Holds::Data { Holds::Data } else { holds })
+                }),
+                llc: (llc.0 * 4, llc.1, llc_holds),
+                is_parted: is_parted && shared_by > 1 && (llc.1 as usize).is_multiple_of(shared_by),
+                has_node_bus,
+                tlb,
+            }
         })
 }
 
@@ -65,7 +86,9 @@ fn machine(shape: &Shape) -> Machine {
     machine.nodes[0].cpus = shape.cpus;
     machine.line_bytes = LINE_BYTES;
     machine.page_bytes = PAGE_BYTES;
-    machine.tlb.entries = 2;
+    machine.memory.has_node_bus = shape.has_node_bus;
+    machine.frames = Frames::Shuffled;
+    machine.tlb = shape.tlb;
     machine.caches = caches;
     machine
 }

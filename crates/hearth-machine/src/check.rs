@@ -94,6 +94,21 @@ impl Memory {
             let what = "there is one node, so no memory is remote";
             return fault("memory.remote", what, "remove `remote`, or add a [[node]]");
         }
+        within("memory.remote_modified", self.remote_modified_cycles, 1, MAX_CYCLES, cycles)?;
+        if self.remote_modified_cycles < self.remote_cycles {
+            let what = format!(
+                "a line that a third node modified, at {} cycles, is faster than one of its home's memory",
+                self.remote_modified_cycles
+            );
+            return fault("memory.remote_modified", what, format!("write {} or more", self.remote_cycles));
+        }
+        if let Some(rate) = self.link_bytes_per_s {
+            within("memory.link", rate, 1_000_000, 100_000_000_000_000, BytesPerSecond)?;
+        }
+        if nodes == 1 && self.link_bytes_per_s.is_some() {
+            let what = "there is one node, so nothing is linked";
+            return fault("memory.link", what, "remove `link`, or add a [[node]]");
+        }
         if self.cache_to_cache_cycles < outermost {
             let what = format!(
                 "another CPU's cache at {} cycles is faster than the own",
@@ -108,6 +123,14 @@ impl Memory {
 impl Tlb {
     fn check(&self) -> Result<(), Fault> {
         within("tlb.entries", self.entries, 1, 1 << 16, std::convert::identity)?;
+        if self.wired >= self.entries {
+            let what = format!("of {} entries, {} cannot be wired", self.entries, self.wired);
+            return fault(
+                "tlb.wired",
+                what,
+                format!("leave one at least: write {} or less", self.entries - 1),
+            );
+        }
         within("tlb.refill", self.refill_cycles, 0, MAX_CYCLES, cycles)
     }
 }

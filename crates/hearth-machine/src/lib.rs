@@ -116,19 +116,43 @@ pub struct Memory {
     pub local_cycles: u32,
     /// Cycles for a reference that is served by another node.
     pub remote_cycles: u32,
+    /// Cycles when the line's home is another node, and a cache of a third one has it modified.
+    pub remote_modified_cycles: u32,
     /// Cycles when another CPU's cache has the line modified and supplies it, same node.
     pub cache_to_cache_cycles: u32,
     /// Bandwidth of each node's memory (on a bus machine: of the bus) in bytes a second.
     pub bandwidth_bytes_per_s: u64,
+    /// Whether the CPUs of a node share a snooping bus with its memory: a CPU's cache supplies its neighbours with
+    /// any line that it has, not only with those that it modified, and a reference to another node takes both
+    /// nodes' buses.
+    pub has_node_bus: bool,
+    /// Bandwidth of each node's way out to the others, in bytes a second; `None` if nobody ever waits for it.
+    pub link_bytes_per_s: Option<u64>,
 }
 
-/// Translation look-aside buffer: fully associative, replaced first in, first out.
+/// Translation look-aside buffer, fully associative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlb {
     /// Number of entries.
     pub entries: usize,
+    /// Of these, those that the kernel keeps for itself.
+    pub wired: usize,
+    /// Which of the others a refill replaces.
+    pub replacement: Replacement,
     /// Cycles of a refill.
     pub refill_cycles: u32,
+}
+
+/// Which entry of a TLB a refill replaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+pub enum Replacement {
+    /// The oldest: first in, first out.
+    #[default]
+    #[serde(rename = "fifo")]
+    Oldest,
+    /// Any, by chance.
+    #[serde(rename = "random")]
+    Random,
 }
 
 /// What the kernel costs: time, and what it fetches and touches in the caches.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::located::{self, Fault, LocatedError};
 use crate::units::{Bytes, BytesPerSecond, Hertz, Nanoseconds};
-use crate::{Cache, Frames, Holds, Kernel, MAX_NODES, Machine, Memory, Node, Path, Tlb};
+use crate::{Cache, Frames, Holds, Kernel, MAX_NODES, Machine, Memory, Node, Path, Replacement, Tlb};
 
 /// The file as a whole, before it is checked.
 #[derive(Deserialize, Serialize)]
@@ -61,14 +61,24 @@ struct MemoryText {
     local: u32,
     /// May be left out where there is one node.
     remote: Option<u32>,
+    /// As `remote`, if left out.
+    remote_modified: Option<u32>,
     cache_to_cache: u32,
     bandwidth: BytesPerSecond,
+    #[serde(default, skip_serializing_if = "is_default")]
+    bus: bool,
+    /// Without limit, if left out.
+    link: Option<BytesPerSecond>,
 }
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct TlbText {
     entries: usize,
+    #[serde(default, skip_serializing_if = "is_default")]
+    wired: usize,
+    #[serde(default, skip_serializing_if = "is_default")]
+    replacement: Replacement,
     refill: u32,
 }
 
@@ -189,10 +199,18 @@ impl File {
             memory: Memory {
                 local_cycles: self.memory.local,
                 remote_cycles,
+                remote_modified_cycles: self.memory.remote_modified.unwrap_or(remote_cycles),
                 cache_to_cache_cycles: self.memory.cache_to_cache,
                 bandwidth_bytes_per_s: self.memory.bandwidth.0,
+                has_node_bus: self.memory.bus,
+                link_bytes_per_s: self.memory.link.map(|rate| rate.0),
             },
-            tlb: Tlb { entries: self.tlb.entries, refill_cycles: self.tlb.refill },
+            tlb: Tlb {
+                entries: self.tlb.entries,
+                wired: self.tlb.wired,
+                replacement: self.tlb.replacement,
+                refill_cycles: self.tlb.refill,
+            },
             kernel: self.kernel.into_kernel()?,
         })
     }
@@ -275,10 +293,19 @@ impl From<&Machine> for File {
             memory: MemoryText {
                 local: machine.memory.local_cycles,
                 remote: (machine.nodes.len() > 1).then_some(machine.memory.remote_cycles),
+                remote_modified: (machine.memory.remote_modified_cycles != machine.memory.remote_cycles)
+                    .then_some(machine.memory.remote_modified_cycles),
                 cache_to_cache: machine.memory.cache_to_cache_cycles,
                 bandwidth: BytesPerSecond(machine.memory.bandwidth_bytes_per_s),
+                bus: machine.memory.has_node_bus,
+                link: machine.memory.link_bytes_per_s.map(BytesPerSecond),
             },
-            tlb: TlbText { entries: machine.tlb.entries, refill: machine.tlb.refill_cycles },
+            tlb: TlbText {
+                entries: machine.tlb.entries,
+                wired: machine.tlb.wired,
+                replacement: machine.tlb.replacement,
+                refill: machine.tlb.refill_cycles,
+            },
             kernel: KernelText::from(&machine.kernel),
         }
     }

@@ -32,7 +32,7 @@ fn a_missing_key_is_named_with_its_table() {
     insta::assert_snapshot!(errors_after(&[
         ("sgi-4d340", "entries = 64\n", ""),
         ("sgi-4d340", "clock = \"33 MHz\"\n", ""),
-        ("dash-16", "remote = 130 ", ""),
+        ("dash-16", "remote = 101\n", ""),
     ]));
 }
 
@@ -46,8 +46,8 @@ fn a_wrong_unit_or_none_is_an_error() {
         ("sgi-4d340", "\"512 B\" }", "\"512\" }"),
         ("sgi-4d340", "latency = 15", "latency = -15"),
         ("sgi-4d340", "holds = \"data\"", "holds = \"date\""),
-        ("sgi-4d340", "page = \"4 KiB\"", "page = \"4 KiB\"\nframes = \"random\""),
-        ("sgi-4d340", "page = \"4 KiB\"", "page = \"4 KiB\"\nframes = 64"),
+        ("sgi-4d340", "\"coloured\"", "\"random\""),
+        ("sgi-4d340", "\"coloured\"", "64"),
     ]));
 }
 
@@ -112,7 +112,12 @@ fn a_machine_has_cpus_and_memory_within_bounds() {
 fn latencies_grow_outwards_and_kernel_values_are_within_bounds() {
     insta::assert_snapshot!(errors_after(&[
         ("sgi-4d340", "local = 35", "local = 15"),
-        ("dash-16", "remote = 130", "remote = 13"),
+        ("dash-16", "remote = 101", "remote = 13"),
+        ("dash-16", "remote_modified = 132", "remote_modified = 100"),
+        ("dash-16", "link = \"120 MB/s\"", "link = \"120 B/s\""),
+        ("sgi-4d340", "local = 35", "local = 35\nlink = \"120 MB/s\""),
+        ("sgi-4d340", "wired = 8", "wired = 64"),
+        ("sgi-4d340", "\"random\"", "\"lru\""),
         ("sgi-4d340", "local = 35", "local = 35\nremote = 70"),
         ("sgi-4d340", "cache_to_cache = 35", "cache_to_cache = 3"),
         ("sgi-4d340", "tick = \"10 ms\"", "tick = \"0 ms\""),

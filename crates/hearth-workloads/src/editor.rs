@@ -7,7 +7,7 @@
 //! after a move the page. The buffer and its references are real; the rest of an editor's text (what
 //! it does between a key and the screen) is a number of cycles and a stretch of code.
 
-use crate::{Built, Description, Kind, scaled};
+use crate::{Built, Description, Kind, scaled, start};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::{Application, Cpu};
@@ -112,7 +112,7 @@ impl Phrase {
 
 impl Editor {
     fn run(&self, cpu: &mut Cpu<'_>, phrases: &[Phrase]) {
-        cpu.io(FILE_BYTES as u64);
+        start::execute(cpu, FILE_BYTES as u64);
         for (number, phrase) in phrases.iter().enumerate() {
             cpu.sleep_ns(u64::from(phrase.think_ms) * 1_000_000);
             self.go_to(cpu, phrase.place);

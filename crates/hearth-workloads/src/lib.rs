@@ -50,6 +50,7 @@ pub mod spec;
 pub mod speech;
 pub mod spin;
 mod staggered;
+mod start;
 mod streams;
 pub mod tpcc;
 #[cfg(test)]

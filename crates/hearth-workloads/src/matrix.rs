@@ -1,10 +1,9 @@
 //! Blocked multiplication of two dense matrices: `C = A * B`, 512 x 512, in blocks of 64 x 64.
 //!
-//! Each process computes blocks of C of its own; nothing is shared but A and B, which are only read.
-//! Blocks are stored contiguously, those of B by columns, so that every loop runs along lines, and
-//! the inner loop keeps a tile of 4 x 2 sums in registers: six loads for eight multiply-adds. One
-//! block product works on 96 KB and sweeps the block of B 16 times; products follow each other so that
-//! two of three blocks were used shortly before.
+//! The algorithm of Lam, Rothberg and Wolf, "The Cache Performance and Optimizations of Blocked Algorithms"
+//! (ASPLOS 1991): a block of B is copied, so that it does not replace itself in a direct-mapped cache. Row by row,
+//! 64 elements of A are then multiplied with the whole block, into 64 elements of C: all loops run along lines. Each
+//! process computes rows of C of its own; nothing is shared but A and B, which are only read.
 
 use crate::{Built, Description, Kind, scaled};
 use hearth_hardware::Placement;
@@ -25,21 +24,26 @@ pub const DESCRIPTION: Description = Description {
 const BLOCK: usize = 64;
 /// Elements of a block.
 const BLOCK_ELEMENTS: usize = BLOCK * BLOCK;
+/// Elements along a side of a matrix.
+const SIDE: usize = 512;
 /// Blocks along a side of a matrix.
-const SIDE: usize = 8;
+const BLOCKS: usize = SIDE / BLOCK;
 const PROCESSES: usize = 4;
-/// Block products of one process: its share of the blocks of C, times the products that add up to one.
-const PRODUCTS: usize = SIDE * SIDE * SIDE / PROCESSES;
+/// Rows of C of a process, in blocks of rows.
+const STRIPS: usize = BLOCKS / PROCESSES;
+/// Block products of one process: each block of B with each of its strips.
+const PRODUCTS: usize = BLOCKS * BLOCKS * STRIPS;
 
-/// Rows of A and columns of B that make a tile: its sums and operands fill the R3010's registers.
-const TILE_ROWS: usize = 4;
-const TILE_COLUMNS: usize = 2;
-/// Cycles of one step of the inner loop beside its six loads: on an R3010 eight double multiplies (5
-/// cycles each; the additions overlap with them), and part of the second words of the loads and of
-/// the loop's counter. About 6 cycles a multiply-add, without misses.
-const TILE_STEP_CYCLES: u64 = 42;
-/// Cycles around a tile: addresses and the loop's set-up.
-const TILE_CYCLES: u64 = 40;
+/// Rows of the block of B that are gone through at once, so that what is loaded of C and stored to it is used as often.
+const UNROLLED: usize = 4;
+/// Cycles of one step of the inner loop, four multiply-adds, beside its five loads and its store: six second words
+/// of doubles, eight arithmetic instructions of an R3010, whose multiplier takes five cycles each time, and its part
+/// of the loop's counter. Six cycles a multiply-add, without misses.
+const STEP_CYCLES: u64 = 18;
+/// Cycles around the inner loop: second words of what stays in registers, addresses, and the loop's set-up.
+const LOOP_CYCLES: u64 = 20;
+/// Cycles to copy an element beside its load and store: their second words, and the loop.
+const COPY_CYCLES: u64 = 3;
 /// Text of the three inner loops, unrolled.
 const LOOP_BYTES: u64 = 640;
 /// Text of the loops around them.
@@ -47,50 +51,51 @@ const OUTER_BYTES: u64 = 512;
 /// Entries are whole numbers below this, so that every sum is exact.
 const MAX_ENTRY: u32 = 16;
 
-/// The matrices, block by block.
+/// The matrices, row by row.
 #[derive(Clone)]
 struct Matrices {
     a: Array<f64>,
-    /// Blocks stored by columns.
     b: Array<f64>,
     c: Array<f64>,
     text: Code,
 }
 
-/// One block product: `C[row][column] += A[row][inner] * B[inner][column]`.
+/// One block product: rows of C, in a block of its columns, get what the same rows of A have in a block of columns
+/// times the block of B in these rows and those columns.
 #[derive(Clone, Copy)]
 struct Product {
+    /// First row of A and C.
     row: usize,
+    /// First column of B and C.
     column: usize,
+    /// First column of A, and row of B.
     inner: usize,
 }
 
-/// Where a block starts.
-fn block(row: usize, column: usize) -> usize {
-    (row * SIDE + column) * BLOCK_ELEMENTS
+/// Where an element is.
+fn at(row: usize, column: usize) -> usize {
+    row * SIDE + column
 }
 
-/// The four blocks of C that are computed together, as (row, column), in an order in which each
-/// product shares a block of A or of B with the one before.
-const TOGETHER: [(usize, usize); 4] = [(0, 0), (0, 1), (1, 1), (1, 0)];
-
-/// The products of one process, in order: its two rows of blocks, two columns at a time.
+/// The products of one process, in order: block by block of B, each with all of its rows.
 fn products(process: usize, count: usize) -> impl Iterator<Item = Product> {
     (0..count).map(move |number| {
-        let (row, column) = TOGETHER[number % TOGETHER.len()];
-        let step = number / TOGETHER.len();
-        Product { row: process * 2 + row, column: step / SIDE * 2 + column, inner: step % SIDE }
+        let (block, strip) = (number / STRIPS, number % STRIPS);
+        Product {
+            row: (process * STRIPS + strip) * BLOCK,
+            column: block % BLOCKS * BLOCK,
+            inner: block / BLOCKS * BLOCK,
+        }
     })
 }
 
 /// Sets the program up; see [`crate::build`]. Scale shortens the list of block products.
 pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
-    let elements = SIDE * SIDE * BLOCK_ELEMENTS;
-    let array = || memory.array(elements, Placement::FirstTouch);
+    let array = || memory.array(SIDE * SIDE, Placement::FirstTouch);
     let matrices =
         Matrices { a: array(), b: array(), c: array(), text: memory.code(LOOP_BYTES + OUTER_BYTES) };
     let mut random = Pcg32::seed_from_u64(seed);
-    for index in 0..elements {
+    for index in 0..SIDE * SIDE {
         matrices.a.poke(index, f64::from(random.next_u32() % MAX_ENTRY));
         matrices.b.poke(index, f64::from(random.next_u32() % MAX_ENTRY));
     }
@@ -98,85 +103,79 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     let mut application = Application::new(DESCRIPTION.name);
     for process in 0..PROCESSES {
         let matrices = matrices.clone();
+        let copy = memory.array(BLOCK_ELEMENTS, Placement::FirstTouch);
         application.task(&format!("matrix-{process}"), move |cpu| {
-            products(process, count).for_each(|product| matrices.multiply(cpu, product));
+            for (number, product) in products(process, count).enumerate() {
+                if number % STRIPS == 0 {
+                    matrices.copy(cpu, product, &copy);
+                }
+                matrices.multiply(cpu, product, &copy);
+            }
         });
     }
     Built::new(application, move || matrices.check(count))
 }
 
 impl Matrices {
-    fn multiply(&self, cpu: &mut Cpu<'_>, product: Product) {
-        let a = block(product.row, product.inner);
-        let b = block(product.inner, product.column);
-        let c = block(product.row, product.column);
-        cpu.execute(self.text.part(LOOP_BYTES, OUTER_BYTES));
-        for i in (0..BLOCK).step_by(TILE_ROWS) {
-            cpu.fetch(self.text.part(0, LOOP_BYTES));
-            for j in (0..BLOCK).step_by(TILE_COLUMNS) {
-                self.tile(cpu, a + i * BLOCK, b + j * BLOCK, c + i * BLOCK + j);
-            }
-        }
-    }
-
-    /// Adds four rows of a block of A times two columns of a block of B to eight elements of C.
-    #[inline]
-    fn tile(&self, cpu: &mut Cpu<'_>, a: usize, b: usize, c: usize) {
-        let mut sums = [[0.0; TILE_COLUMNS]; TILE_ROWS];
+    /// Copies a block of B.
+    fn copy(&self, cpu: &mut Cpu<'_>, product: Product, copy: &Array<f64>) {
         for k in 0..BLOCK {
-            let columns = [0, 1].map(|j| self.b.get(cpu, b + j * BLOCK + k));
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let element = self.a.get(cpu, a + i * BLOCK + k);
-                (0..TILE_COLUMNS).for_each(|j| sums[j] += element * columns[j]);
+            for j in 0..BLOCK {
+                let element = self.b.get(cpu, at(product.inner + k, product.column + j));
+                copy.set(cpu, k * BLOCK + j, element);
             }
-            cpu.compute(TILE_STEP_CYCLES);
+            cpu.compute(COPY_CYCLES * BLOCK as u64);
         }
-        for (i, sums) in sums.into_iter().enumerate() {
-            for (j, sum) in sums.into_iter().enumerate() {
-                let at = c + i * BLOCK + j;
-                let total = self.c.get(cpu, at) + sum;
-                self.c.set(cpu, at, total);
-            }
-        }
-        cpu.compute(TILE_CYCLES);
     }
 
-    /// Compares every block of C, times a vector, with the same sum of products of the inputs.
+    fn multiply(&self, cpu: &mut Cpu<'_>, product: Product, copy: &Array<f64>) {
+        let Product { row, column, inner } = product;
+        cpu.execute(self.text.part(LOOP_BYTES, OUTER_BYTES));
+        for i in row..row + BLOCK {
+            cpu.fetch(self.text.part(0, LOOP_BYTES));
+            for k in (0..BLOCK).step_by(UNROLLED) {
+                self.add_rows(cpu, at(i, inner + k), (copy, k * BLOCK), at(i, column));
+            }
+        }
+    }
+
+    /// Adds four elements of A, times four rows of the copy, to a row of a block of C.
+    #[inline]
+    fn add_rows(&self, cpu: &mut Cpu<'_>, a: usize, (copy, b): (&Array<f64>, usize), c: usize) {
+        let factors: [f64; UNROLLED] = std::array::from_fn(|k| self.a.get(cpu, a + k));
+        cpu.compute(LOOP_CYCLES);
+        for j in 0..BLOCK {
+            let mut total = self.c.get(cpu, c + j);
+            for (k, factor) in factors.into_iter().enumerate() {
+                total += factor * copy.get(cpu, b + k * BLOCK + j);
+            }
+            self.c.set(cpu, c + j, total);
+            cpu.compute(STEP_CYCLES);
+        }
+    }
+
+    /// Compares each row of C, times a vector, with the same sum of products of the inputs.
     fn check(&self, count: usize) -> Result<(), String> {
         let vector: Vec<f64> = (0..BLOCK).map(|i| (i * i % 97) as f64).collect();
-        for process in 0..PROCESSES {
-            let mut expected = vec![[0.0; BLOCK]; SIDE * SIDE];
-            for product in products(process, count) {
-                let b_times = |k: usize| self.row_times(&self.b, product.inner, product.column, k, &vector);
-                let inner: Vec<f64> = (0..BLOCK).map(b_times).collect();
-                let sums = &mut expected[product.row * SIDE + product.column];
-                for (i, sum) in sums.iter_mut().enumerate() {
-                    let row = block(product.row, product.inner) + i * BLOCK;
-                    *sum += (0..BLOCK).map(|k| self.a.peek(row + k) * inner[k]).sum::<f64>();
-                }
+        let times = |row: &dyn Fn(usize) -> f64| (0..BLOCK).map(|j| row(j) * vector[j]).sum::<f64>();
+        // By row, and block of columns.
+        let mut expected = vec![[0.0; BLOCKS]; SIDE];
+        for Product { row, column, inner } in (0..PROCESSES).flat_map(|process| products(process, count)) {
+            let b_times: Vec<f64> =
+                (0..BLOCK).map(|k| times(&|j| self.b.peek(at(inner + k, column + j)))).collect();
+            for (i, row) in expected.iter_mut().enumerate().skip(row).take(BLOCK) {
+                row[column / BLOCK] +=
+                    (0..BLOCK).map(|k| self.a.peek(at(i, inner + k)) * b_times[k]).sum::<f64>();
             }
-            for product in products(process, count) {
-                let (row, column) = (product.row, product.column);
-                self.check_block(block(row, column), &expected[row * SIDE + column], &vector).map_err(
-                    |i| format!("matrix: row {i} of block ({row}, {column}) of the product is wrong"),
-                )?;
+        }
+        for (i, row) in expected.iter().enumerate() {
+            for (block, &expected) in row.iter().enumerate() {
+                if times(&|j| self.c.peek(at(i, block * BLOCK + j))) != expected {
+                    return Err(format!("matrix: row {i} of the product is wrong, in its block {block}"));
+                }
             }
         }
         Ok(())
-    }
-
-    /// Compares a block of C, times a vector, with what it should be; tells the first wrong row.
-    fn check_block(&self, start: usize, expected: &[f64; BLOCK], vector: &[f64]) -> Result<(), usize> {
-        let times =
-            |i: usize| (0..BLOCK).map(|j| self.c.peek(start + i * BLOCK + j) * vector[j]).sum::<f64>();
-        let wrong = (0..BLOCK).find(|&i| times(i) != expected[i]);
-        wrong.map_or(Ok(()), Err)
-    }
-
-    /// Row `k` of a block stored by columns, times a vector.
-    fn row_times(&self, blocks: &Array<f64>, row: usize, column: usize, k: usize, vector: &[f64]) -> f64 {
-        let start = block(row, column) + k;
-        (0..BLOCK).map(|j| blocks.peek(start + j * BLOCK) * vector[j]).sum()
     }
 }
 
@@ -186,10 +185,10 @@ mod tests {
 
     #[test]
     fn every_block_product_is_done_exactly_once() {
-        let mut done = vec![0; SIDE * SIDE * SIDE];
+        let mut done = vec![0; BLOCKS * BLOCKS * BLOCKS];
         for process in 0..PROCESSES {
-            for product in products(process, PRODUCTS) {
-                done[(product.row * SIDE + product.column) * SIDE + product.inner] += 1;
+            for Product { row, column, inner } in products(process, PRODUCTS) {
+                done[(row / BLOCK * BLOCKS + column / BLOCK) * BLOCKS + inner / BLOCK] += 1;
             }
         }
         assert!(done.iter().all(|&times| times == 1));

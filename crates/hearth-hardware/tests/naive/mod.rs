@@ -115,6 +115,8 @@ pub struct Naive {
     shared_by: usize,
     l2_fetches: bool,
     llc_fetches: bool,
+    /// Whether caches supply their neighbours with what they have clean, too. All CPUs are of one node.
+    has_node_bus: bool,
     pub counts: Counts,
 }
 
@@ -141,6 +143,7 @@ impl Naive {
             shared_by: llc.shared_by,
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
             llc_fetches: llc.holds == Holds::Both,
+            has_node_bus: machine.memory.has_node_bus,
             counts: Counts::default(),
         }
     }
@@ -228,7 +231,9 @@ impl Naive {
             }
             self.counts.write_backs += u64::from(dirty);
         }
-        if supplied { From::Cache } else { From::Memory }
+        let neighbour_has_it =
+            (0..self.llcs.len()).any(|other| other != domain && self.llcs[other].find(number).is_some());
+        if supplied || self.has_node_bus && neighbour_has_it { From::Cache } else { From::Memory }
     }
 
     fn mark_dirty_in_llc(&mut self, cpu: usize, number: u64, dirty: bool) {

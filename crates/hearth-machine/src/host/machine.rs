@@ -10,7 +10,8 @@ mod cores;
 
 use super::{HostCpu, HostTopology};
 use crate::{
-    Cache, Frames, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Path, Tlb,
+    Cache, Frames, Kernel, MAX_MEMORY_BYTES, MAX_NODES, Machine, MachineError, Memory, Node, Path,
+    Replacement, Tlb,
 };
 use cores::Cores;
 
@@ -64,7 +65,7 @@ impl HostTopology {
             memory: self.memory(&nodes, &caches, clock_hz),
             nodes,
             caches,
-            tlb: Tlb { entries: 1536, refill_cycles: 30 },
+            tlb: Tlb { entries: 1536, wired: 0, replacement: Replacement::Oldest, refill_cycles: 30 },
             kernel: Kernel { io_interrupt_cpu: 0, page_move, ..kernel },
         };
         notes.push("latencies, bandwidth, TLB and kernel costs are typical ones, not this host's".to_owned());
@@ -147,8 +148,11 @@ impl HostTopology {
         Memory {
             local_cycles,
             remote_cycles,
+            remote_modified_cycles: remote_cycles,
             cache_to_cache_cycles: cycles(CACHE_TO_CACHE_NS).max(outermost),
             bandwidth_bytes_per_s: bandwidth,
+            has_node_bus: false,
+            link_bytes_per_s: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::plate::Lower;
 use super::symbolic::{Panel, Update, panels};
+use crate::start;
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::Cpu;
@@ -19,6 +20,8 @@ const FINISH_CYCLES: u64 = 6;
 const DIVIDE_CYCLES: u64 = 30;
 /// Cycles to place one row of the source among those of the target.
 const PLACE_CYCLES: u64 = 6;
+/// Bytes of an entry in the file that a matrix is read from: a value and a row (Harwell and Boeing's format).
+const INPUT_BYTES_PER_ENTRY: u64 = 28;
 /// Text of the update, of finishing a panel, of the task loop.
 const UPDATE_BYTES: u64 = 1536;
 const FINISH_BYTES: u64 = 1024;
@@ -101,6 +104,13 @@ impl Factor {
                 self.missing.poke(update.target, self.missing.peek(update.target) + 1);
             }
         }
+    }
+
+    /// Reads the matrix, and sets the factor up.
+    pub fn start(&self, cpu: &mut Cpu<'_>) {
+        start::execute(cpu, self.matrix.values.len() as u64 * INPUT_BYTES_PER_ENTRY);
+        start::set_up(cpu, &self.rows);
+        start::set_up(cpu, &self.elements);
     }
 
     /// The elements of a panel.

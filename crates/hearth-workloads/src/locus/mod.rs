@@ -11,7 +11,7 @@ mod circuit;
 mod tasks;
 
 use crate::r3000::LOOP;
-use crate::{Built, Description, Kind, scaled};
+use crate::{Built, Description, Kind, scaled, start};
 use circuit::{Direction, PLACES, Pin, Route, most_steps, routes, segments, wire};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -52,6 +52,9 @@ const RUN_CYCLES: u64 = 15;
 const ROUTE_CYCLES: u64 = 30;
 const WIRE_CYCLES: u64 = 500;
 const PAIR_CYCLES: u64 = 20;
+
+/// Bytes of a pin in the file that a circuit is read from (estimate).
+const INPUT_BYTES_PER_PIN: u64 = 12;
 
 /// Text of routing a wire, of walking a route, and of laying and taking out.
 const WIRE_BYTES: u64 = 2048;
@@ -101,7 +104,13 @@ impl Input {
         let mut application = Application::new(name);
         for process in 0..self.processes {
             let router = router.clone();
-            application.task(&format!("{name}-{process}"), move |cpu| router.run(cpu));
+            let is_alone = self.processes == 1;
+            application.task(&format!("{name}-{process}"), move |cpu| {
+                if is_alone {
+                    router.start(cpu);
+                }
+                router.run(cpu);
+            });
         }
         Built::new(application, move || router.check().map_err(|e| format!("{name}: {e}")))
     }
@@ -142,6 +151,14 @@ impl Router {
             wire.first_step += most_steps_of(pins) as u32;
         }
         router
+    }
+
+    /// Reads the wires, and sets the chip up.
+    fn start(&self, cpu: &mut Cpu<'_>) {
+        start::execute(cpu, self.pins.len() as u64 * INPUT_BYTES_PER_PIN);
+        self.uses.iter().for_each(|uses| start::set_up(cpu, uses));
+        start::set_up(cpu, &self.wires);
+        start::set_up(cpu, &self.pins);
     }
 
     /// What each process does.

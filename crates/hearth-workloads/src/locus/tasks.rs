@@ -4,7 +4,7 @@
 use super::circuit::COLUMNS;
 use super::{DESCRIPTION, Input, PASSES, Router, WIRE_BYTES};
 use crate::cool::{Invocation, Process, built};
-use crate::{Built, Description};
+use crate::{Built, Description, start};
 use hearth_sim::memory::{Array, Memory};
 use hearth_sim::program::Cpu;
 
@@ -71,7 +71,7 @@ fn spread<T: Copy>(cpu: &mut Cpu<'_>, master: &Process, array: &Array<T>) {
     for part in 0..master.processes() {
         master.distribute_part(cpu, array, start(part)..start(part + 1), part);
     }
-    cpu.write_span(array.address(0), (array.len() * size_of::<T>()) as u64);
+    start::set_up(cpu, array);
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 mod flow;
 
-use crate::{Built, Description, Kind, scaled};
+use crate::{Built, Description, Kind, scaled, start};
 use flow::{Flow, Grid, Particle};
 use hearth_hardware::{Address, Placement};
 use hearth_sim::memory::{Array, Code, Memory};
@@ -90,15 +90,15 @@ struct Sweep {
     act: fn(&mut Worker, &mut Cpu<'_>, usize),
     /// Cells or particles in all.
     things: fn(&Input) -> usize,
-    /// How many a process does between two barriers: some 18 ms of work.
+    /// How many a process does between two barriers: some 15 ms of work.
     batch: usize,
 }
 
 const SWEEPS: [Sweep; 4] = [
-    Sweep { act: Worker::reset, things: cells, batch: 3_000 },
-    Sweep { act: Worker::advance, things: particles, batch: 1_450 },
-    Sweep { act: Worker::pair, things: particles, batch: 1_200 },
-    Sweep { act: Worker::count, things: particles, batch: 1_650 },
+    Sweep { act: Worker::reset, things: cells, batch: 2_500 },
+    Sweep { act: Worker::advance, things: particles, batch: 1_200 },
+    Sweep { act: Worker::pair, things: particles, batch: 1_000 },
+    Sweep { act: Worker::count, things: particles, batch: 1_370 },
 ];
 
 fn cells(input: &Input) -> usize {
@@ -188,6 +188,11 @@ impl Input {
             let tunnel = tunnel.clone();
             let flow = Flow::new(self.grid, Pcg32::new(seed, process as u64));
             application.task(&format!("{name}-{process}"), move |cpu| {
+                if tunnel.input.processes == 1 {
+                    start::execute(cpu, 0);
+                    start::set_up(cpu, &tunnel.particles);
+                    start::set_up(cpu, &tunnel.space);
+                }
                 let mut worker = Worker { tunnel, flow, process };
                 (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
             });

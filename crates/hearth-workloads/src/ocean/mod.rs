@@ -15,7 +15,7 @@ mod relaxation;
 mod tasks;
 mod team;
 
-use crate::{Built, Description, Kind, scaled};
+use crate::{Built, Description, Kind, scaled, start};
 use basin::{Basin, COPY, COPY_CYCLES, EQUATIONS, LAMBDA_SQUARED};
 use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
@@ -80,7 +80,12 @@ impl Input {
         let mut application = Application::new(name);
         for process in 0..self.processes {
             let (basin, team) = (basin.clone(), shared.team(process));
+            let is_alone = self.processes == 1;
             application.task(&format!("{name}-{process}"), move |cpu| {
+                if is_alone {
+                    start::execute(cpu, 0);
+                    basin.fields().for_each(|field| start::set_up(cpu, field));
+                }
                 (0..steps).for_each(|_| basin.step(cpu, &team));
             });
         }

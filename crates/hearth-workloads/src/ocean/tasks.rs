@@ -6,7 +6,7 @@ use super::basin::{Basin, EQUATIONS};
 use super::multigrid::{TOLERANCE, left_over};
 use super::relaxation::{Equation, Relaxation};
 use crate::cool::{Invocation, Process, built};
-use crate::{Built, Description, scaled};
+use crate::{Built, Description, scaled, start};
 use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Cpu;
@@ -145,7 +145,7 @@ impl Ocean {
                 let end = if part + 1 == self.parts { field.len() } else { rows.end * stride };
                 master.distribute_part(cpu, field, start..end, part);
             }
-            cpu.write_span(field.address(0), field.len() as u64 * 8);
+            start::set_up(cpu, field);
         }
     }
 }

@@ -92,12 +92,15 @@ struct Driver {
     over: Rc<Cell<bool>>,
 }
 
+/// The stream of random numbers that says where text lies.
+const TEXT_STREAM: u64 = 1;
+
 /// Sets the program up; see [`crate::build`]. Scale cuts the number of transactions.
 pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     let database = Database::new(memory, scaled(TRANSACTIONS, scale));
-    let text = Text::new(memory);
+    let text = Text::new(memory, &mut Pcg32::new(seed, TEXT_STREAM));
     let mut application = Application::new(DESCRIPTION.name);
-    let process = || Process::new(memory, text);
+    let process = || Process::new(memory, text.clone());
     let (shared, own) = (database.clone(), process());
     application.task("oltp-log", move |cpu| shared.log.write(cpu, &own));
     let (shared, own) = (database.clone(), process());

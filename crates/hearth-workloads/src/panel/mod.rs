@@ -102,7 +102,13 @@ impl Input {
         let mut application = Application::new(name);
         for process in 0..self.processes {
             let factorization = factorization.clone();
-            application.task(&format!("{name}-{process}"), move |cpu| factorization.work(cpu, process));
+            let is_alone = self.processes == 1;
+            application.task(&format!("{name}-{process}"), move |cpu| {
+                if is_alone {
+                    factorization.factor.start(cpu);
+                }
+                factorization.work(cpu, process);
+            });
         }
         let check = move || factorization.factor.check().map_err(|wrong| format!("{name}: {wrong}"));
         Built::new(application, check)

@@ -13,7 +13,7 @@ const PIECE_BYTES: u64 = 128;
 /// Procedures in use at a time.
 const IN_USE: usize = 48;
 /// Calls in a hundred that go to a procedure that was not in use.
-const CHANGED_PERCENT: u32 = 45;
+const CHANGED_PERCENT: u32 = 48;
 
 /// Where a task is in the text of a pass.
 pub struct Walk {

@@ -13,7 +13,7 @@ mod links;
 mod room;
 
 use crate::r3000::{ADD, LOOP, MULTIPLY, SECOND_WORD};
-use crate::{Built, Description, Kind};
+use crate::{Built, Description, Kind, start};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
 use hearth_sim::program::{Application, Cpu};
@@ -127,6 +127,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
 
 impl Radiosity {
     fn run(&self, cpu: &mut Cpu<'_>) {
+        start::execute(cpu, 0);
         self.chain(cpu);
         let surfaces = self.scene.surfaces.len() as u32;
         self.place(cpu);

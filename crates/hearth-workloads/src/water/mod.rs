@@ -13,7 +13,7 @@ mod tasks;
 mod turn;
 
 use crate::r3000::{ADD, DIVIDE, LOOP, MULTIPLY, SECOND_WORD, SQUARE_ROOT};
-use crate::{Built, Description, Kind, scaled};
+use crate::{Built, Description, Kind, scaled, start};
 use forces::{Atoms, MASS, at_rest, between, image, near, within};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -53,6 +53,9 @@ const SEQUENTIAL: Input = Input { description: DESCRIPTION, side: 7, processes: 
 const SPACING: f64 = 3.104;
 const STEP: f64 = 0.2;
 const THERMAL: f64 = 2.478e-4;
+
+/// Bytes of a molecule in the file that they are read from: positions and velocities of three atoms (estimate).
+const INPUT_BYTES_PER_MOLECULE: u64 = 216;
 
 /// Derivatives of a path that are kept, the position being the first, each scaled so that a step
 /// ahead is a sum.
@@ -124,7 +127,13 @@ impl Input {
         let mut application = Application::new(name);
         for process in 0..self.processes {
             let water = water.clone();
-            application.task(&format!("{name}-{process}"), move |cpu| water.run(cpu, process));
+            application.task(&format!("{name}-{process}"), move |cpu| {
+                if water.processes == 1 {
+                    start::execute(cpu, water.molecules as u64 * INPUT_BYTES_PER_MOLECULE);
+                    start::set_up(cpu, &water.state);
+                }
+                water.run(cpu, process);
+            });
         }
         Built::new(application, move || water.check().map_err(|e| format!("{name}: {e}")))
     }

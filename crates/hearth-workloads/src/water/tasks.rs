@@ -2,7 +2,7 @@
 
 use super::{COORDINATES, DESCRIPTION, Input, MOLECULE, SEQUENTIAL, Water};
 use crate::cool::{Invocation, Process, built};
-use crate::{Built, Description};
+use crate::{Built, Description, start};
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Cpu;
 
@@ -83,7 +83,7 @@ impl Water {
             master.distribute_part(cpu, &self.state, share.start * MOLECULE..share.end * MOLECULE, part);
             master.distribute_part(cpu, &self.sums[part], 0..self.molecules * COORDINATES, part);
         }
-        cpu.write_span(self.state.address(0), self.state.len() as u64 * 8);
+        start::set_up(cpu, &self.state);
     }
 }
 
