@@ -5,6 +5,7 @@ use crate::isolation::{self, Figures, ScheduleError};
 use crate::job::{Job, JobError, Run, Runner};
 use crate::report::Figure;
 use crate::setup::Setup;
+use crate::variant::{Variant, VariantResult};
 use hearth_machine::{Machine, MachineError};
 use hearth_policy::PolicyError;
 use serde::Serialize;
@@ -76,8 +77,10 @@ pub struct ClaimResult {
     pub band: Vec<[Option<f64>; 2]>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the verdict is another one if some seed is left out; false with fewer than three.
+    /// Whether the verdict is another one if some seed is left out (of three or more), or under some variant.
     pub fragile: bool,
+    /// The variants under which it is another one, by name.
+    pub turned_by: Vec<String>,
     /// The same, row by row, with names.
     pub rows: Vec<RowResult>,
 }
@@ -97,6 +100,7 @@ impl ClaimResult {
 const LEAST_SEEDS: usize = 3;
 
 /// What [`judge`] found.
+#[derive(Default)]
 pub struct Judgement {
     /// Each claim, in order.
     pub claims: Vec<ClaimResult>,
@@ -106,6 +110,8 @@ pub struct Judgement {
     pub failures: Vec<JobError>,
     /// The figures of groups of programs whose isolation is measured.
     pub figures: Vec<Figures>,
+    /// The verdicts under variants of the experiment, if these were asked for.
+    pub variants: Vec<VariantResult>,
 }
 
 /// Why nothing was run.
@@ -135,7 +141,18 @@ pub fn judge(
     seeds: &[u64],
     runner: &Runner<'_>,
 ) -> Result<Judgement, JudgeError> {
-    let machine = Arc::new(Machine::load(&experiment.machine)?);
+    judge_varied(experiment, &Variant::default(), scale, seeds, runner)
+}
+
+/// The same under a variant.
+pub(crate) fn judge_varied(
+    experiment: &Experiment,
+    variant: &Variant,
+    scale: f64,
+    seeds: &[u64],
+    runner: &Runner<'_>,
+) -> Result<Judgement, JudgeError> {
+    let machine = Arc::new(variant.machine(Machine::load(&experiment.machine)?));
     let rows = experiment.claims.iter().flat_map(|claim| &claim.rows);
     let of_rows = rows.flat_map(|row| row.measure.setups(experiment));
     let setups: BTreeSet<Setup> = of_rows.chain(experiment.setups()).collect();
@@ -143,12 +160,11 @@ pub fn judge(
     let mut jobs: Vec<Job> = Vec::new();
     for setup in setups {
         for &seed in seeds {
-            jobs.push(setup.job(&machine, scale, seed)?);
+            jobs.push(variant.applied(&setup).job(&machine, scale, seed)?);
             keys.push((setup.clone(), seed));
         }
     }
-    let mut judgement =
-        Judgement { claims: Vec::new(), runs: Vec::new(), failures: Vec::new(), figures: Vec::new() };
+    let mut judgement = Judgement::default();
     let mut results = Runs::new();
     for (key, outcome) in keys.into_iter().zip(runner.run_all(&jobs)) {
         match outcome {
@@ -243,6 +259,7 @@ impl Claim {
             band: rows.iter().map(|row| row.band).collect(),
             verdict,
             fragile,
+            turned_by: Vec::new(),
             rows,
         }
     }

@@ -9,6 +9,7 @@ use crate::isolation::{self, Group};
 use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::table::Table;
+use crate::variant::{self, Variant};
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
 pub(crate) use measure::AFFINITY;
 use measure::Named;
@@ -44,6 +45,9 @@ pub struct Experiment {
     /// The paper's tables, to be printed beside ours.
     #[serde(rename = "table", default)]
     pub tables: Vec<Table>,
+    /// Other answers to what the paper leaves open.
+    #[serde(rename = "variant", default)]
+    pub variants: Vec<Variant>,
     /// What is claimed.
     #[serde(rename = "claim")]
     pub claims: Vec<Claim>,
@@ -154,6 +158,7 @@ impl Experiment {
 
     /// Settings can be run, and those that claims name are there.
     fn check(&self) -> Result<(), Fault> {
+        variant::check_all(&self.variants, &self.baseline)?;
         for (at, setting) in self.settings.iter().enumerate() {
             if setting.invocation().is_none() {
                 let what = format!("{} processes cannot run on CPUs {:?}", setting.processes, setting.cpus);

@@ -18,6 +18,7 @@ pub mod report;
 mod setup;
 mod table;
 pub mod trace_study;
+mod variant;
 
 pub use claims::{ClaimResult, JudgeError, Judgement, RowResult, Verdict, judge};
 pub use experiment::{Claim, EndName, Experiment, ExperimentError, Kind, Measure, Row, SwitchName};
@@ -29,3 +30,4 @@ pub use kept::{Kept, KeptError};
 pub use parallel::Setting;
 pub use policies::{Names, PLANNERS, Policies};
 pub use table::{Quantity, Table, TableRow};
+pub use variant::{Variant, VariantResult, judge_with_variants};

@@ -47,6 +47,15 @@ impl StaggeredJob {
 /// So many processes a task-parallel program can start.
 const PROCESSES: std::ops::RangeInclusive<usize> = 1..=64;
 
+/// What follows a workload's name where its programs start at other times, and how much later they may.
+const STARTS: &str = ":starts=";
+const LATER: std::ops::RangeInclusive<f64> = 0.0..=100.0;
+
+/// Whether a name is that of a staggered workload, or of a file of one.
+pub fn is_staggered(name: &str) -> bool {
+    PRESETS.iter().any(|(preset, _)| *preset == name) || name.ends_with(".toml")
+}
+
 macro_rules! preset {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../workloads/", $name, ".toml")))
@@ -112,11 +121,30 @@ impl Staggered {
         Ok(())
     }
 
-    /// The workload of a name or, if it ends in `.toml`, of a file; nothing if it is neither.
+    /// The workload of a name or, if it ends in `.toml`, of a file; nothing if it is neither. With `:starts=2` after
+    /// it, its programs start twice as late.
     ///
     /// # Errors
-    /// A file that cannot be read, or that [`Staggered::parse`] refuses.
+    /// A file that cannot be read, or that [`Staggered::parse`] refuses; starts that are no number.
     pub fn find(name: &str) -> Result<Option<Self>, WorkloadError> {
+        let Some((workload, starts)) = name.split_once(STARTS).filter(|(name, _)| is_staggered(name)) else {
+            return Self::find_as_written(name);
+        };
+        let Some(starts) = starts.parse().ok().filter(|starts| LATER.contains(starts)) else {
+            return Err(WorkloadError::BadParameter {
+                program: workload.into(),
+                what: format!("its programs cannot start {starts:?} times as late"),
+                mend: format!("give a number from {} to {}", LATER.start(), LATER.end()),
+            });
+        };
+        let mut found = Self::find_as_written(workload)?;
+        for job in found.iter_mut().flat_map(|staggered| &mut staggered.jobs) {
+            job.start.0 = (job.start.0 as f64 * starts) as u64;
+        }
+        Ok(found)
+    }
+
+    fn find_as_written(name: &str) -> Result<Option<Self>, WorkloadError> {
         if let Some((name, text)) = PRESETS.iter().find(|(preset, _)| *preset == name) {
             return Self::parse(text, &format!("workloads/{name}.toml")).map(Some);
         }
@@ -142,6 +170,21 @@ mod tests {
             };
             assert_eq!((workload.name.as_str(), workload.jobs.len()), (*name, jobs));
             assert!(workload.jobs.is_sorted_by_key(|job| job.start));
+        }
+    }
+
+    #[test]
+    fn programs_start_later_or_sooner_as_asked() {
+        let starts = |name: &str| -> Vec<u64> {
+            let jobs = Staggered::find(name).unwrap().unwrap().jobs;
+            jobs.iter().map(|job| job.start.0 / 1_000_000).collect()
+        };
+        let twice: Vec<u64> = starts("engineering").iter().map(|start| start * 2).collect();
+        assert_eq!(starts("engineering:starts=2"), twice);
+        assert!(starts("engineering:starts=0").iter().all(|&start| start == 0));
+        for wrong in ["engineering:starts=two", "io:starts=-1", "io:starts=NaN"] {
+            let error = Staggered::find(wrong).unwrap_err().to_string();
+            assert!(error.contains("cannot start") && error.contains("from 0 to 100"), "{error}");
         }
     }
 

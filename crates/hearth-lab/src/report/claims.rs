@@ -13,7 +13,8 @@ pub(super) fn section(findings: &Findings<'_>) -> Markup {
             p.hint {
                 (findings.experiment.paper) ". An input describes the programs, which were calibrated to it; an \
                  outcome comes out of the mechanism. A claim holds if each of its figures lies in its band; \
-                 where leaving out one seed would turn the verdict, it is fragile. \
+                 where leaving out one seed would turn the verdict, or another answer to what the paper leaves \
+                 open, it is fragile. \
                  Select a claim to see its figures."
             }
             ul.legend {

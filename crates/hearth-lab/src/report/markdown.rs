@@ -1,7 +1,7 @@
 //! Findings as Markdown, for documents.
 
 use super::findings::{Findings, text};
-use super::{pages, parallel, sharing, tables};
+use super::{pages, parallel, sharing, tables, variants};
 use crate::ClaimResult;
 use std::fmt::Write;
 
@@ -23,6 +23,7 @@ pub fn markdown(findings: &Findings<'_>, command: &str) -> String {
         );
     }
     findings.judgement.claims.iter().for_each(|claim| out.push_str(&figures(claim)));
+    out.push_str(&variants::markdown(findings));
     out.push_str(&pages::markdown(findings));
     out.push_str(&parallel::markdown(findings));
     out.push_str(&sharing::markdown(findings));

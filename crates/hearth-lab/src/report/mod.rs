@@ -20,6 +20,7 @@ mod sharing;
 mod slices;
 mod tables;
 mod timeline;
+pub mod variants;
 
 use hearth_page::Page;
 use maud::{Markup, html};
@@ -75,6 +76,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
         body: html! {
             @for findings in findings {
                 (claims::section(findings))
+                (variants::section(findings))
                 (isolation::section(findings))
                 (pages::section(findings))
                 (parallel::section(findings))

@@ -1,6 +1,7 @@
 use hearth_lab::{Experiment, Job, Judgement, Kept, Progress, Runner, judge};
 
-struct Silent;
+/// Reports nothing.
+pub struct Silent;
 
 impl Progress for Silent {
     fn began(&self, _: &Job) {}
@@ -8,6 +9,7 @@ impl Progress for Silent {
 }
 
 /// With one seed.
+#[allow(dead_code, reason = "each file of tests uses a part of this")]
 pub fn judged(experiment: &Experiment, scale: f64, kept: Option<&Kept>) -> Judgement {
     judge(experiment, scale, &[1], &Runner { threads: 2, kept, progress: &Silent, stop: None }).unwrap()
 }

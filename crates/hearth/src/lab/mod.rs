@@ -8,7 +8,9 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::{self, Findings};
-use hearth_lab::{ClaimResult, Experiment, Judgement, Kept, Runner, Verdict, judge};
+use hearth_lab::{
+    ClaimResult, Experiment, Judgement, Kept, Runner, VariantResult, Verdict, judge, judge_with_variants,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -17,6 +19,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   hearth lab T --scale 0.1                       a quick look
   hearth lab T --seeds 5 --report report.html    the paper's size, with means and spread
+  hearth lab T --scale 0.1 --variants            which verdicts hang on what the paper does not say
   hearth list experiments";
 
 #[derive(Debug, Args)]
@@ -37,6 +40,10 @@ pub struct Arguments {
     /// goes on. Only the program that has done a run takes it
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
+    /// Judge each claim also under other answers to what its paper leaves open (`[[variant]]` in the experiment):
+    /// a verdict that one of them turns is fragile. Takes as many times as long
+    #[arg(long)]
+    variants: bool,
     /// End with exit code 3 if a claim does not hold
     #[arg(long)]
     check: bool,
@@ -61,6 +68,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let bar = Bar::new(0);
     let kept = arguments.keep.as_deref().map(Kept::open).transpose().map_err(Failure::input)?;
     let runner = Runner { threads, kept: kept.as_ref(), progress: &bar, stop: Some(stop) };
+    let judge = if arguments.variants { judge_with_variants } else { judge };
     let judged = |experiment| judge(experiment, arguments.scale, &seeds, &runner);
     let judgements: Vec<Judgement> =
         experiments.iter().map(judged).collect::<Result<_, _>>().map_err(Failure::input)?;
@@ -92,6 +100,8 @@ struct Json<'a> {
     seeds: &'a [u64],
     partial: bool,
     claims: Vec<&'a ClaimResult>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    variants: Vec<&'a VariantResult>,
 }
 
 fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
@@ -109,6 +119,7 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
             seeds: findings.first().map(|findings| findings.seeds).unwrap_or_default(),
             partial: findings.iter().any(|findings| findings.partial),
             claims: findings.iter().flat_map(|findings| &findings.judgement.claims).collect(),
+            variants: findings.iter().flat_map(|findings| &findings.judgement.variants).collect(),
         });
     }
     findings.iter().try_for_each(|findings| output::print(&table::text(findings)))?;
@@ -119,7 +130,8 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
 /// The command that makes the same figures again.
 fn command(arguments: &Arguments) -> String {
     let names: String = arguments.experiments.iter().map(|name| format!(" {name}")).collect();
-    format!("hearth lab{names} --scale {} --seeds {}", arguments.scale, arguments.seeds)
+    let variants = if arguments.variants { " --variants" } else { "" };
+    format!("hearth lab{names} --scale {} --seeds {}{variants}", arguments.scale, arguments.seeds)
 }
 
 fn end(arguments: &Arguments, judgements: &[Judgement], stopped: bool) -> Outcome {

@@ -3,20 +3,22 @@
 use crate::table::{number, table};
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table};
 use hearth_lab::report::findings::text as shown;
-use hearth_lab::report::{Findings, format};
+use hearth_lab::report::variants::Variants;
+use hearth_lab::report::{self, Findings, format};
 use hearth_lab::{ClaimResult, RowResult, Verdict};
 
 /// The figures of every claim, and how many claims hold.
 pub fn text(findings: &Findings<'_>) -> String {
     let (experiment, seeds) = (findings.experiment, format::seeds(findings.seeds));
     let mut text = format!(
-        "{}: {} ({}) on {}, scale {}, {seeds}\n\n{}\n\n{}\n",
+        "{}: {} ({}) on {}, scale {}, {seeds}\n\n{}\n{}\n{}\n",
         experiment.id,
         experiment.title,
         experiment.paper,
         experiment.machine,
         findings.scale,
         claims(findings),
+        variants(findings),
         findings.sentence(),
     );
     if findings.partial {
@@ -35,6 +37,18 @@ fn claims(findings: &Findings<'_>) -> Table {
         });
     }
     table
+}
+
+/// Verdicts under variants, between empty lines; nothing but one of these if there are none.
+fn variants(findings: &Findings<'_>) -> String {
+    let Some(Variants { columns, rows }) = report::variants::table(findings) else { return String::new() };
+    let headings: Vec<&str> = [""].into_iter().chain(columns).collect();
+    let mut table = table(&headings, headings.len());
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    for (claim, verdicts) in rows {
+        table.add_row([claim].into_iter().chain(verdicts));
+    }
+    format!("\nUnder other answers to what the paper leaves open:\n\n{table}\n")
 }
 
 fn claim_row(claim: &ClaimResult) -> Vec<Cell> {
