@@ -386,13 +386,14 @@ impl Hardware {
 
     /// How long a line waits for what it takes on its way from the node that has it.
     fn wait(&mut self, now_ps: u64, here: usize, source: usize, home: usize) -> u64 {
-        let is_far = source != here;
-        let mut ps = match (self.has_node_bus, is_far) {
-            (true, true) => self.channels[here].request(now_ps) + self.channels[source].request(now_ps),
-            (true, false) => self.channels[here].request(now_ps),
-            (false, _) => self.channels[home].request(now_ps),
-        };
-        if is_far && let Some(link) = self.links.get_mut(source) {
+        let mut ps = self.channels[if self.has_node_bus { here } else { home }].request(now_ps);
+        if source == here {
+            return ps;
+        }
+        if self.has_node_bus {
+            ps += self.channels[source].request(now_ps);
+        }
+        if let Some(link) = self.links.get_mut(source) {
             ps += link.request(now_ps);
         }
         ps

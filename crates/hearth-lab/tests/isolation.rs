@@ -26,7 +26,7 @@ fn a_page_has_figures_3_to_6_of_each_group() {
         }],
     };
     let (claims, runs, failures) = (Vec::new(), Vec::new(), Vec::new());
-    let judgement = Judgement { claims, runs, failures, figures: vec![figures], ..Judgement::default() };
+    let judgement = Judgement { claims, runs, failures, figures: vec![figures] };
     let findings =
         Findings { experiment: &experiment, judgement: &judgement, scale: 1.0, seeds: &[1], partial: false };
     let page = lab_page(&[findings]);
