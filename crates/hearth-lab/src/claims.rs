@@ -79,13 +79,30 @@ pub struct ClaimResult {
     pub verdict: Verdict,
     /// Whether the verdict is another one if some seed is left out (of three or more), or under some variant.
     pub fragile: bool,
-    /// The variants under which it is another one, by name.
-    pub turned_by: Vec<String>,
+    /// The verdicts under variants of the experiment, if these were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<VariantResult>,
     /// The same, row by row, with names.
     pub rows: Vec<RowResult>,
 }
 
 impl ClaimResult {
+    /// Adds the verdict under a variant. What was not run turns nothing.
+    pub(crate) fn add_variant(&mut self, variant: VariantResult) {
+        self.fragile |= self.is_turned_by(&variant);
+        self.variants.push(variant);
+    }
+
+    /// The variants under which the verdict is another one, by name.
+    pub fn turned_by(&self) -> Vec<&str> {
+        let turning = self.variants.iter().filter(|variant| self.is_turned_by(variant));
+        turning.map(|variant| variant.name.as_str()).collect()
+    }
+
+    fn is_turned_by(&self, variant: &VariantResult) -> bool {
+        ![self.verdict, variant.verdict].contains(&Verdict::NotRun) && self.verdict != variant.verdict
+    }
+
     /// The verdict as printed.
     pub fn verdict_text(&self) -> &'static str {
         match self.verdict {
@@ -110,8 +127,6 @@ pub struct Judgement {
     pub failures: Vec<JobError>,
     /// The figures of groups of programs whose isolation is measured.
     pub figures: Vec<Figures>,
-    /// The verdicts under variants of the experiment, if these were asked for.
-    pub variants: Vec<VariantResult>,
 }
 
 /// Why nothing was run.
@@ -259,7 +274,7 @@ impl Claim {
             band: rows.iter().map(|row| row.band).collect(),
             verdict,
             fragile,
-            turned_by: Vec::new(),
+            variants: Vec::new(),
             rows,
         }
     }

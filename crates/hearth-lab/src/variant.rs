@@ -2,7 +2,7 @@
 
 use crate::policies::{Names, Policies};
 use crate::setup::{PolicyName, Setup};
-use crate::{ClaimResult, Experiment, JudgeError, Judgement, Runner, Verdict, claims};
+use crate::{Experiment, JudgeError, Judgement, Runner, Verdict, claims};
 use hearth_machine::located::Fault;
 use hearth_machine::{Frames, Machine};
 use serde::{Deserialize, Serialize};
@@ -21,13 +21,13 @@ pub struct Variant {
     pub frames: Option<Frames>,
 }
 
-/// The verdicts under a variant.
+/// A claim's verdict under a variant.
 #[derive(Clone, Debug, Serialize)]
 pub struct VariantResult {
-    /// Its name.
+    /// The variant's name.
     pub name: String,
-    /// A verdict for each claim, in order.
-    pub verdicts: Vec<Verdict>,
+    /// The verdict.
+    pub verdict: Verdict,
 }
 
 impl Variant {
@@ -36,6 +36,11 @@ impl Variant {
         if self.policies.is_none() && self.starts.is_none() && self.frames.is_none() {
             let mend = "add `policies`, `starts` or `frames`";
             return Err((format!("{:?} varies nothing", self.name), mend.to_owned()));
+        }
+        if let Some(starts) = self.starts.filter(|starts| !hearth_workloads::LATER.contains(starts)) {
+            let (least, most) = (hearth_workloads::LATER.start(), hearth_workloads::LATER.end());
+            let what = format!("programs cannot start {starts} times as late");
+            return Err((what, format!("give a number from {least} to {most}")));
         }
         let varied = self.policy(baseline);
         Policies::load(&varied).map(|_| ()).map_err(|error| {
@@ -88,22 +93,11 @@ pub fn judge_with_variants(
     for variant in &experiment.variants {
         let varied = claims::judge_varied(experiment, variant, scale, seeds, runner)?;
         judgement.failures.extend(varied.failures);
-        let verdicts: Vec<Verdict> = varied.claims.iter().map(|claim| claim.verdict).collect();
-        for (claim, &verdict) in judgement.claims.iter_mut().zip(&verdicts) {
-            turn(claim, variant, verdict);
+        for (claim, under) in judgement.claims.iter_mut().zip(varied.claims) {
+            claim.add_variant(VariantResult { name: variant.name.clone(), verdict: under.verdict });
         }
-        judgement.variants.push(VariantResult { name: variant.name.clone(), verdicts });
     }
     Ok(judgement)
-}
-
-/// Notes a verdict that a variant turns. What was not run turns nothing.
-fn turn(claim: &mut ClaimResult, variant: &Variant, verdict: Verdict) {
-    let is_other = [claim.verdict, verdict].iter().all(|&verdict| verdict != Verdict::NotRun);
-    if is_other && claim.verdict != verdict {
-        claim.fragile = true;
-        claim.turned_by.push(variant.name.clone());
-    }
 }
 
 /// A fault of the first variant that is none.
@@ -144,6 +138,10 @@ mod tests {
     fn a_variant_that_is_none_is_refused() {
         let wrong = |variant: Variant| variant.check("unix").unwrap_err().0;
         assert!(wrong(Variant { name: "x".into(), ..Variant::default() }).contains("varies nothing"));
+        for starts in [-1.0, f64::NAN, 1e9] {
+            let variant = Variant { starts: Some(starts), ..Variant::default() };
+            assert!(wrong(variant).contains("times as late"));
+        }
         let policies = Some("dceay=2s".to_owned());
         assert!(wrong(Variant { policies, ..Variant::default() }).contains("dceay"));
     }

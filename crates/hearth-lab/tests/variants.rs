@@ -44,9 +44,9 @@ fn a_variant_that_turns_a_verdict_is_named() {
     assert!(judgement.failures.is_empty(), "{:?}", judgement.failures);
     let [few, some] = &judgement.claims[..] else { panic!("two claims") };
     assert_eq!((few.verdict, few.fragile), (Verdict::Holds, true), "{few:?}");
-    assert_eq!(few.turned_by, ["short quanta"]);
+    assert_eq!(few.turned_by(), ["short quanta"]);
     assert_eq!((some.verdict, some.fragile), (Verdict::Holds, false), "{some:?}");
-    let verdicts: Vec<_> = judgement.variants.iter().map(|variant| variant.verdicts[0]).collect();
+    let verdicts: Vec<_> = few.variants.iter().map(|variant| variant.verdict).collect();
     assert_eq!(verdicts, [Verdict::DoesNotHold, Verdict::Holds]);
 }
 

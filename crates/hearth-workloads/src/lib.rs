@@ -66,7 +66,7 @@ use thiserror::Error;
 pub use mix::{Part, build_mix, check_cpus, check_end, mix, seed_of_place};
 pub use parameters::Parameter;
 pub use replay::replay;
-pub use staggered::{Staggered, StaggeredJob, is_staggered};
+pub use staggered::{LATER, Staggered, StaggeredJob, is_staggered};
 
 /// Says, after the run, whether the program's result is right, and if not what is wrong with it.
 pub type Check = Box<dyn Fn() -> Result<(), String>>;

@@ -47,9 +47,10 @@ impl StaggeredJob {
 /// So many processes a task-parallel program can start.
 const PROCESSES: std::ops::RangeInclusive<usize> = 1..=64;
 
-/// What follows a workload's name where its programs start at other times, and how much later they may.
+/// What follows a workload's name where its programs start at other times.
 const STARTS: &str = ":starts=";
-const LATER: std::ops::RangeInclusive<f64> = 0.0..=100.0;
+/// How many times as late they may start.
+pub const LATER: std::ops::RangeInclusive<f64> = 0.0..=100.0;
 
 /// Whether a name is that of a staggered workload, or of a file of one.
 pub fn is_staggered(name: &str) -> bool {

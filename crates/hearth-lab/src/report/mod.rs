@@ -10,6 +10,7 @@ mod comparison;
 mod figures;
 pub mod findings;
 pub mod format;
+mod grid;
 mod growth;
 mod isolation;
 mod markdown;

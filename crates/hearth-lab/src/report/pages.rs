@@ -1,5 +1,6 @@
 //! What page policies make of recorded runs: figures 14, 15 and 16 and table 6 of the paper, for ours.
 
+use super::grid::grid;
 use super::{Figure, Findings, format};
 use crate::trace_study::{Outcome, POLICIES, Study};
 use hearth_page::plot::{Axis, Plot, SIDE, color, legend_in_order, level_lines, number};
@@ -88,16 +89,7 @@ fn table(studied: &Studied<'_>) -> Markup {
                 "A memory for each CPU, " (format::spread(&pages, format::count)) " pages dealt over them. Local misses \
                  take 30 cycles, remote ones 150, at 33 MHz; a move takes 2 ms. The time is that of all CPUs together."
             }
-            div.scroll {
-                table {
-                    thead { tr { th scope="col" { "policy" } @for column in COLUMNS { th scope="col" { (column) } } } }
-                    tbody {
-                        @for policy in POLICIES {
-                            tr { th scope="row" { (policy) } @for cell in row(studied, policy) { td { (cell) } } }
-                        }
-                    }
-                }
-            }
+            (grid("policy", COLUMNS, POLICIES.map(|policy| (policy, row(studied, policy)))))
         }
     }
 }

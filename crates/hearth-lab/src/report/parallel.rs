@@ -3,6 +3,7 @@
 
 use super::bars::{Bars, compared_with, of_each};
 use super::clusters::parts;
+use super::grid::grid;
 use super::{Comparison, Figure, Findings, PolicyRuns, format};
 use crate::parallel::{cpu_ns, parallel};
 use crate::{Experiment, Run};
@@ -148,26 +149,7 @@ fn all_misses(program: &Comparison) -> Markup {
 }
 
 fn table(program: &Comparison, alone: &PolicyRuns) -> Markup {
-    html! {
-        div.scroll {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "setting" }
-                        @for column in COLUMNS { th scope="col" { (column) } }
-                        th scope="col" {}
-                    }
-                }
-                tbody {
-                    @for setting in &program.policies {
-                        tr {
-                            th scope="row" { (setting.name) }
-                            @for cell in row(setting, alone) { td { (cell) } }
-                            td { (setting.description) }
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let cells = |setting| row(setting, alone).into_iter().chain([setting.description.clone()]);
+    let rows = program.policies.iter().map(|setting| (&setting.name, cells(setting)));
+    grid("setting", COLUMNS.into_iter().chain([""]), rows)
 }

@@ -1,5 +1,6 @@
 //! A paper's tables beside ours: the baseline and a policy, workload by workload.
 
+use super::grid::grid;
 use super::{Figure, Findings, PolicyRuns, format};
 use crate::data;
 use crate::table::{Quantity, Table, TableRow};
@@ -64,26 +65,8 @@ pub(super) fn section(findings: &Findings<'_>) -> Markup {
         @for table in &findings.experiment.tables {
             details.card {
                 summary { (table.title) }
-                div.scroll {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" {}
-                                @for column in COLUMNS { th scope="col" { (column) } }
-                            }
-                        }
-                        tbody {
-                            @for line in &table.rows {
-                                @if let Some(cells) = row(findings, table, line) {
-                                    tr {
-                                        th scope="row" { (name(line)) }
-                                        @for cell in cells { td { (cell) } }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
+                @let lines = table.rows.iter().filter_map(|line| Some((name(line), row(findings, table, line)?)));
+                (grid("", COLUMNS, lines))
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Verdicts under other answers to what a paper leaves open.
 
 use super::findings::Findings;
+use super::grid::grid;
 use maud::{Markup, html};
 use std::fmt::Write;
 
-/// A table: the claims, their verdicts, and those under each variant. Nothing if no variants were asked for.
+/// A table: the claims, their verdicts, and those under each variant.
 pub struct Variants<'a> {
     /// Headings, one for each column of verdicts.
     pub columns: Vec<&'a str>,
@@ -12,19 +13,19 @@ pub struct Variants<'a> {
     pub rows: Vec<(&'a str, Vec<&'static str>)>,
 }
 
-/// The table of what was found.
+/// The table of what was found; nothing if no variants were asked for.
 pub fn table<'a>(findings: &'a Findings<'_>) -> Option<Variants<'a>> {
-    let judgement = findings.judgement;
-    if judgement.variants.is_empty() {
-        return None;
-    }
-    let names = judgement.variants.iter().map(|variant| variant.name.as_str());
-    let row = |(at, claim): (usize, &'a crate::ClaimResult)| {
-        let under = judgement.variants.iter().map(|variant| variant.verdicts[at].text());
+    let claims = &findings.judgement.claims;
+    let first = claims.first().filter(|claim| !claim.variants.is_empty())?;
+    let names = first.variants.iter().map(|variant| variant.name.as_str());
+    let row = |claim: &'a crate::ClaimResult| {
+        let under = claim.variants.iter().map(|variant| variant.verdict.text());
         (claim.id.as_str(), [claim.verdict.text()].into_iter().chain(under).collect())
     };
-    let rows = judgement.claims.iter().enumerate().map(row).collect();
-    Some(Variants { columns: ["as it is"].into_iter().chain(names).collect(), rows })
+    Some(Variants {
+        columns: ["as it is"].into_iter().chain(names).collect(),
+        rows: claims.iter().map(row).collect(),
+    })
 }
 
 /// The same for documents.
@@ -46,24 +47,7 @@ pub(super) fn section(findings: &Findings<'_>) -> Markup {
             section {
                 h2 { "What the paper leaves open" }
                 p.hint { "Verdicts under other answers. Where one differs, the claim is fragile." }
-                div.scroll {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" {}
-                                @for column in columns { th scope="col" { (column) } }
-                            }
-                        }
-                        tbody {
-                            @for (claim, verdicts) in rows {
-                                tr {
-                                    th scope="row" { (claim) }
-                                    @for verdict in verdicts { td { (verdict) } }
-                                }
-                            }
-                        }
-                    }
-                }
+                (grid("", columns, rows))
             }
         }
     }

@@ -8,9 +8,7 @@ use crate::{interrupt, names, output, values};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::{self, Findings};
-use hearth_lab::{
-    ClaimResult, Experiment, Judgement, Kept, Runner, VariantResult, Verdict, judge, judge_with_variants,
-};
+use hearth_lab::{ClaimResult, Experiment, Judgement, Kept, Runner, Verdict, judge, judge_with_variants};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -100,8 +98,6 @@ struct Json<'a> {
     seeds: &'a [u64],
     partial: bool,
     claims: Vec<&'a ClaimResult>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    variants: Vec<&'a VariantResult>,
 }
 
 fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
@@ -119,7 +115,6 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
             seeds: findings.first().map(|findings| findings.seeds).unwrap_or_default(),
             partial: findings.iter().any(|findings| findings.partial),
             claims: findings.iter().flat_map(|findings| &findings.judgement.claims).collect(),
-            variants: findings.iter().flat_map(|findings| &findings.judgement.variants).collect(),
         });
     }
     findings.iter().try_for_each(|findings| output::print(&table::text(findings)))?;
