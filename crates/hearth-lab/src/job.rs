@@ -222,6 +222,9 @@ fn simulate(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobErro
     }
     if let Some(controller) = job.policies.controller(&job.machine, known(job, stop)?) {
         simulation.plan_with(controller).map_err(wrap)?;
+        if job.policies.act_by_weights() {
+            simulation.act_by_weights();
+        }
     }
     let mut checks = Vec::new();
     for built in job.workload.build(&simulation, job.scale, job.seed, job.policies.sharing())? {

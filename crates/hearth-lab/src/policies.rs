@@ -21,14 +21,18 @@ const ONE_PAYS: &str = "cache-fair-one-pays";
 const PHASES: &str = "cache-fair-phases";
 const NO_BUS: &str = "cache-fair-no-bus";
 
+/// The paper's, acting by weights in place of shares, as on Linux without a scheduler of Hearth's.
+const WEIGHTS: &str = "cache-fair-weights";
+
 /// What can plan in the simulated machine, by name: [`planners::NAMES`], variants of theirs and process control.
-pub const PLANNERS: [&str; 10] = [
+pub const PLANNERS: [&str; 11] = [
     planners::CACHE_FAIR,
     WATCHING,
     ROBUST,
     ONE_PAYS,
     PHASES,
     NO_BUS,
+    WEIGHTS,
     planners::GANGS,
     planners::MASKS,
     planners::SETS,
@@ -100,7 +104,7 @@ impl Policies {
     pub(crate) fn cache_fair(&self, machine: &Machine) -> Option<(Bus, Rule)> {
         let (bus, paper) = (Bus::of(machine), Rule::default());
         match self.planner? {
-            planners::CACHE_FAIR => Some((bus, paper)),
+            planners::CACHE_FAIR | WEIGHTS => Some((bus, paper)),
             WATCHING => Some((bus, Rule { most_lost_permille: 0, ..paper })),
             ROBUST => Some((bus, Rule { fit: Fit::Robust, ..paper })),
             ONE_PAYS => Some((bus, Rule { spread: Spread::One, ..paper })),
@@ -108,6 +112,11 @@ impl Policies {
             NO_BUS => Some((Bus { transfer_cycles: 0.0, ..bus }, paper)),
             _ => None,
         }
+    }
+
+    /// Whether what the planner says of shares acts by weights.
+    pub(crate) fn act_by_weights(&self) -> bool {
+        self.planner == Some(WEIGHTS)
     }
 
     /// What parallel programs ask for under them.

@@ -117,6 +117,12 @@ impl Simulation {
         Ok(self.kernel.plan_with(controller)?)
     }
 
+    /// What its plans say of shares acts by the weights of tasks, as on Linux without a scheduler of Hearth's.
+    /// Nothing happens if nobody plans.
+    pub fn act_by_weights(&mut self) {
+        self.kernel.act_by_weights();
+    }
+
     /// Ends a run early when the flag becomes true.
     pub fn stop_when(&mut self, flag: &'static AtomicBool) {
         self.stop = Some(flag);

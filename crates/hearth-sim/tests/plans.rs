@@ -54,11 +54,23 @@ fn run(
     controller: Option<Controller>,
     options: &Options,
 ) -> RunResult {
+    run_acting(policy, applications, controller, options, |_| {})
+}
+
+/// The same, with something done before it begins.
+fn run_acting(
+    policy: &Policy,
+    applications: Vec<Application>,
+    controller: Option<Controller>,
+    options: &Options,
+    act: impl FnOnce(&mut Simulation),
+) -> RunResult {
     let machine = Machine::load("sgi-4d340").unwrap();
     let mut simulation = Simulation::new(&machine, policy, options).unwrap();
     if let Some(controller) = controller {
         simulation.plan_with(controller).unwrap();
     }
+    act(&mut simulation);
     applications.into_iter().for_each(|application| simulation.add(application));
     simulation.run().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -145,6 +157,39 @@ fn tasks_get_cpu_time_by_the_shares_of_the_plan_under_either_discipline() {
         let ratio = f64::from(permille[0]) / f64::from(permille[1]);
         assert!((one / other / ratio - 1.0).abs() < 0.05, "{permille:?}: {one} and {other} ns");
     }
+}
+
+#[test]
+fn shares_that_act_by_weights_change_at_the_pace_of_weights() {
+    let weights: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let told = Arc::clone(&weights);
+    // From 1 s on, shares change with each step, ten times as often as weights may.
+    let controller = planner(move |snapshot, plan, step| {
+        told.lock().unwrap().extend(snapshot.tasks.iter().map(|task| task.weight));
+        let share = match step {
+            0..10 => 1000,
+            _ if step % 2 == 0 => 1500,
+            _ => 500,
+        };
+        plan.groups.insert(1, Target { share_permille: share, ..Target::default() });
+        plan.groups.insert(2, Target { share_permille: 2000 - share, ..Target::default() });
+    });
+    let applications = ["one", "other"].map(|name| Application { cpus: 1, ..spinners(name, 1, 4000) });
+    let options = timeline();
+    let result =
+        run_acting(&fair(), applications.into(), Some(controller), &options, Simulation::act_by_weights);
+    let ratio = |from_ms, until_ms| {
+        let [one, other] =
+            [0, 1].map(|number| ran_ns(&result, number, until_ms) - ran_ns(&result, number, from_ms));
+        one as f64 / other as f64
+    };
+    // Weights change after 1 s, and then at the first step that is a second later and says otherwise.
+    for (from_ms, until_ms, wanted) in [(0, 1000, 1.0), (1000, 2100, 3.0), (2100, 3200, 1.0 / 3.0)] {
+        let found = ratio(from_ms, until_ms);
+        assert!((found / wanted - 1.0).abs() < 0.05, "{found} between {from_ms} and {until_ms} ms");
+    }
+    // The planner is told of what tasks have by themselves.
+    assert!(weights.lock().unwrap().iter().all(|weight| *weight == 100));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! One cgroup's weight: how it is read and written, and what the journal has to know to take it back.
 
-use super::{LEAST, MOST};
 use crate::Outcome;
 use crate::cgroup::{is_cgroup, write};
 use crate::error::errno;
+use hearth_policy::isolation::weights::{LEAST_WEIGHT, MOST_WEIGHT};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -116,7 +116,7 @@ pub(super) fn read(folder: &Path) -> Result<u32, Problem> {
     let path = folder.join(WEIGHT);
     match fs::read_to_string(&path) {
         Ok(text) => match text.trim().parse() {
-            Ok(weight @ LEAST..=MOST) => Ok(weight),
+            Ok(weight @ LEAST_WEIGHT..=MOST_WEIGHT) => Ok(weight),
             _ => Err(Problem::Garbage { path, text }),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Err(missing(folder)),

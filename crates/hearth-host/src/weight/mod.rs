@@ -2,17 +2,7 @@
 //! them where it compensates programs without a scheduler of its own.
 //!
 //! A cgroup's own weight is the one that `cpu.weight` has when Hearth first sees it. What is written is
-//!
-//! ```text
-//! weight = own * permille / 1000, rounded, within 1 and 10,000
-//! ```
-//!
-//! | own weight | permille | weight |
-//! |---|---|---|
-//! | 100 | 1000 | 100: nothing is written |
-//! | 100 | 1250 | 125 |
-//! | 100 | 1 | 1: the least there is |
-//! | 9000 | 2000 | 10,000: the most there is |
+//! [`scaled`] from it.
 //!
 //! A weight that is neither Hearth's nor the cgroup's own was written by somebody else. It is left alone from
 //! then on, until Hearth forgets the cgroup and sees it anew. Who writes the very value that Hearth has written
@@ -25,17 +15,11 @@ pub use claim::Claim;
 use crate::Outcome;
 use crate::journal::{Change, Journal};
 use claim::{number, read};
+use hearth_policy::isolation::weights::scaled;
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Weights that the kernel takes.
-const LEAST: u32 = 1;
-const MOST: u32 = 10_000;
-
-/// Thousandths of a cgroup's own weight that change nothing.
-pub const WHOLE: u32 = 1000;
 
 /// Scales weights of control groups, and has what is needed to undo that in the journal. A weight stays as it
 /// is when this is dropped: the journal's end takes it back.
@@ -177,12 +161,6 @@ impl Weights {
         // A journal is whole between two changes, whoever panicked.
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// So many thousandths of a weight, rounded, as far as the kernel takes it.
-pub fn scaled(own: u32, permille: u32) -> u32 {
-    let exact = (u64::from(own) * u64::from(permille) + u64::from(WHOLE / 2)) / u64::from(WHOLE);
-    exact.clamp(LEAST.into(), MOST.into()) as u32
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::*;
 use crate::journal::{self, NAME, Report};
+use hearth_policy::isolation::weights::{LEAST_WEIGHT, MOST_WEIGHT, WHOLE};
 use proptest::prelude::*;
 use std::fs;
 
@@ -287,18 +288,8 @@ fn a_weight_that_the_system_refuses_is_not_claimed() {
 
 proptest! {
     #[test]
-    fn a_scaled_weight_is_the_nearest_that_the_kernel_takes(own in LEAST..=MOST, permille: u32) {
-        let weight = scaled(own, permille);
-        prop_assert!((LEAST..=MOST).contains(&weight));
-        let exact = f64::from(own) * f64::from(permille) / 1000.0;
-        let nearest = exact.clamp(LEAST.into(), MOST.into());
-        prop_assert!((f64::from(weight) - nearest).abs() <= 0.5);
-        prop_assert_eq!(scaled(own, WHOLE), own);
-    }
-
-    #[test]
     fn whatever_is_asked_for_undoing_gives_every_cgroup_its_own_weight(
-        own in LEAST..=MOST,
+        own in LEAST_WEIGHT..=MOST_WEIGHT,
         asked in proptest::collection::vec(0u32..20_000, 1..6),
     ) {
         let mut host = Host::new();

@@ -12,21 +12,13 @@ use super::{GroupStatus, Isolating, WeightStatus};
 use hearth_host::cgroup;
 use hearth_host::journal::Journal;
 use hearth_host::weight::{Held, Weights};
+use hearth_policy::isolation::weights::Weighed;
 use hearth_policy::snapshot::Class;
 use hearth_policy::{Plan, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Weights change no more often: each change goes to the journal first.
-const PACE: Duration = Duration::from_secs(1);
-
-/// After so long a weight is looked at again: somebody else may have written it, or what was refused be granted.
-const AGAIN: Duration = Duration::from_secs(10);
-
-/// A change of less than so many thousandths of a share is none.
-const LEAST_CHANGE: u32 = 10;
 
 /// Open until what was changed is to be undone: nobody changes more of it then.
 #[derive(Clone, Debug, Default)]
@@ -57,15 +49,16 @@ pub(crate) struct Weighing {
     isolating: Isolating,
     gate: Gate,
     weights: Weights,
-    /// What each group that was weighed got last, and when.
+    /// Its clock's zero.
+    begun: Instant,
+    /// What each group that was weighed got last.
     given: BTreeMap<PathBuf, Given>,
     /// Groups that have a class to no avail.
     apart: BTreeMap<PathBuf, Class>,
 }
 
 struct Given {
-    at: Instant,
-    permille: u32,
+    weighed: Weighed,
     status: WeightStatus,
     /// Somebody else writes it: it will not be asked for again.
     is_foreign: bool,
@@ -73,8 +66,8 @@ struct Given {
 
 impl Given {
     /// Whether its group neither gains nor pays.
-    fn is_left_alone(&self) -> bool {
-        self.is_foreign || self.status.left_alone.is_some() && self.at.elapsed() < AGAIN
+    fn is_left_alone(&self, now: Duration) -> bool {
+        self.is_foreign || self.status.left_alone.is_some() && !self.weighed.is_old(now)
     }
 }
 
@@ -84,6 +77,7 @@ impl Weighing {
             isolating,
             gate,
             weights: Weights::new(journal),
+            begun: Instant::now(),
             given: BTreeMap::new(),
             apart: BTreeMap::new(),
         }
@@ -97,7 +91,10 @@ impl Weighing {
             .iter()
             .filter_map(|(group, class)| Some((*group, (self.isolating.origin(*group)?.to_owned(), *class))))
             .collect();
-        let acts = |(path, _): &&(PathBuf, Class)| !self.given.get(path).is_some_and(Given::is_left_alone);
+        let now = self.begun.elapsed();
+        let is_left_alone =
+            |path: &PathBuf| self.given.get(path).is_some_and(|given| given.is_left_alone(now));
+        let acts = |(path, _): &&(PathBuf, Class)| !is_left_alone(path);
         let beside = beside_each_other(origins.values().filter(acts));
         self.apart = origins.values().filter(|(path, _)| !beside.contains(path)).cloned().collect();
         snapshot.classes.retain(|group, _| origins.get(group).is_some_and(|(path, _)| beside.contains(path)));
@@ -131,8 +128,9 @@ impl Weighing {
 
     fn weigh_now(&mut self, snapshot: &Snapshot, plan: &Plan) {
         let mut groups = self.isolating.groups(snapshot, plan);
+        let now = self.begun.elapsed();
         self.given.retain(|path, given| {
-            groups.contains_key(path) || self.apart.contains_key(path) && given.is_left_alone()
+            groups.contains_key(path) || self.apart.contains_key(path) && given.is_left_alone(now)
         });
         let kept = groups.keys().chain(self.given.keys());
         self.weights.keep_only(&kept.filter_map(|path| cgroup::folder(path)).collect());
@@ -147,11 +145,8 @@ impl Weighing {
     }
 
     fn give(&mut self, path: &Path, permille: u32) -> Option<WeightStatus> {
-        let is_due = |given: &Given| {
-            given.at.elapsed() >= PACE && given.permille.abs_diff(permille) >= LEAST_CHANGE
-                || given.at.elapsed() >= AGAIN
-        };
-        if let Some(given) = self.given.get(path).filter(|given| !is_due(given)) {
+        let now = self.begun.elapsed();
+        if let Some(given) = self.given.get(path).filter(|given| !given.weighed.is_due(now, permille)) {
             return Some(given.status.clone());
         }
         let folder = cgroup::folder(path)?;
@@ -167,7 +162,7 @@ impl Weighing {
             },
             Held::Refused(why) => WeightStatus { before: own, now: own, left_alone: Some(why) },
         };
-        let given = Given { at: Instant::now(), permille, status: status.clone(), is_foreign };
+        let given = Given { weighed: Weighed { at: now, permille }, status: status.clone(), is_foreign };
         self.given.insert(path.to_owned(), given);
         Some(status)
     }

@@ -47,6 +47,7 @@ mod estimate;
 mod regression;
 mod runs;
 pub mod side_by_side;
+pub mod weights;
 
 pub use bus::Bus;
 pub use estimate::{Confidence, Estimate, Estimator, Why, estimate};

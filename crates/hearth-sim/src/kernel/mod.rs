@@ -14,6 +14,7 @@ mod planning;
 mod runs;
 mod switch;
 mod task;
+mod weighing;
 
 pub(crate) use account::{Account, Begin};
 pub(crate) use audit::Audit;

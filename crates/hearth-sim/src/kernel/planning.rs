@@ -1,6 +1,7 @@
 //! The loop's slow half, at simulated times: snapshot, controller, publication. It takes no CPU from anybody.
 
 use super::Kernel;
+use super::weighing::Weighing;
 use crate::measure::{Place, Places, Planned};
 use crate::program::Asked;
 use hearth_native::{Board, Outcome};
@@ -14,6 +15,8 @@ pub(super) struct Planning {
     controller: Controller,
     board: Board,
     planned: Planned,
+    /// If weights act in place of shares.
+    weighing: Option<Weighing>,
 }
 
 impl Planning {
@@ -29,8 +32,15 @@ impl Kernel {
         let board = self.scx.scheduler().board()?;
         let names: Vec<&str> = controller.names().collect();
         let planned = Planned { planner: names.join(", "), ..Planned::default() };
-        self.planning = Some(Planning { controller, board, planned });
+        self.planning = Some(Planning { controller, board, planned, weighing: None });
         Ok(())
+    }
+
+    /// From now on what a plan says of shares acts by weights.
+    pub(crate) fn act_by_weights(&mut self) {
+        if let Some(planning) = &mut self.planning {
+            planning.weighing = Some(Weighing::default());
+        }
     }
 
     /// Whether somebody plans.
@@ -40,11 +50,18 @@ impl Kernel {
 
     /// One step. If it leads to no plan, the one in force ends when its time is over.
     pub(crate) fn plan(&mut self, at_ns: u64) {
-        let Some(Planning { mut controller, mut board, mut planned }) = self.planning.take() else { return };
+        let Some(planning) = self.planning.take() else { return };
+        let Planning { mut controller, mut board, mut planned, mut weighing } = planning;
         let mut snapshot = self.snapshot(at_ns);
         snapshot.runs = self.runs_to_tell();
+        if let Some(weighing) = &weighing {
+            weighing.hide(&mut snapshot);
+        }
         match controller.step(&snapshot) {
-            Ok(plan) => {
+            Ok(mut plan) => {
+                if let Some(weighing) = &mut weighing {
+                    weighing.weigh(self, &snapshot, &mut plan);
+                }
                 let holds_for = Controller::STEP * Controller::STEPS_TO_HOLD;
                 let outcome = board.publish(&plan, at_ns + holds_for.as_nanos() as u64);
                 planned.count(&plan, outcome);
@@ -55,7 +72,7 @@ impl Kernel {
             }
             Err(error) => planned.fail(&error),
         }
-        self.planning = Some(Planning { controller, board, planned });
+        self.planning = Some(Planning { controller, board, planned, weighing });
     }
 
     /// The scheduler has been loaded anew, and knows no plan.
