@@ -175,7 +175,7 @@ pub(crate) fn judge_varied(
     let mut jobs: Vec<Job> = Vec::new();
     for setup in setups {
         for &seed in seeds {
-            jobs.push(variant.applied(&setup).job(&machine, scale, seed)?);
+            jobs.push(variant.job(variant.applied(&setup).job(&machine, scale, seed)?));
             keys.push((setup.clone(), seed));
         }
     }

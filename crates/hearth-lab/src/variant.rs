@@ -2,7 +2,7 @@
 
 use crate::policies::{Names, Policies};
 use crate::setup::{PolicyName, Setup};
-use crate::{Experiment, JudgeError, Judgement, Runner, Verdict, claims};
+use crate::{Experiment, Job, JudgeError, Judgement, Runner, Verdict, claims};
 use hearth_machine::located::Fault;
 use hearth_machine::{Frames, Machine};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,18 @@ pub struct Variant {
     pub starts: Option<f64>,
     /// Which frame of memory a page gets.
     pub frames: Option<Frames>,
+    /// When CPUs tick.
+    pub ticks: Option<Ticks>,
+}
+
+/// When the CPUs of a machine tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ticks {
+    /// All at once.
+    InStep,
+    /// Each at times of its own, that follow from the seed.
+    Apart,
 }
 
 /// A claim's verdict under a variant.
@@ -33,8 +45,9 @@ pub struct VariantResult {
 impl Variant {
     /// What is wrong with it, and how to mend it.
     pub(crate) fn check(&self, baseline: &str) -> Result<(), (String, String)> {
-        if self.policies.is_none() && self.starts.is_none() && self.frames.is_none() {
-            let mend = "add `policies`, `starts` or `frames`";
+        let Self { policies, starts, frames, ticks, .. } = self;
+        if policies.is_none() && starts.is_none() && frames.is_none() && ticks.is_none() {
+            let mend = "add `policies`, `starts`, `frames` or `ticks`";
             return Err((format!("{:?} varies nothing", self.name), mend.to_owned()));
         }
         if let Some(starts) = self.starts.filter(|starts| !hearth_workloads::LATER.contains(starts)) {
@@ -51,6 +64,13 @@ impl Variant {
     /// The machine under this variant.
     pub(crate) fn machine(&self, machine: Machine) -> Machine {
         Machine { frames: self.frames.unwrap_or(machine.frames), ..machine }
+    }
+
+    /// A job under this variant, of a set-up that is: see [`applied`](Self::applied).
+    pub(crate) fn job(&self, mut job: Job) -> Job {
+        job.options.ticks_in_step =
+            self.ticks.map_or(job.options.ticks_in_step, |ticks| ticks == Ticks::InStep);
+        job
     }
 
     /// A set-up under this variant.
