@@ -1,0 +1,3 @@
+//! A real kernel and real programs in an emulator, over the caches of `hearth-hardware`.
+
+pub mod counts;
