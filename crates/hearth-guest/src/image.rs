@@ -40,6 +40,7 @@ fn own_files() -> BTreeMap<PathBuf, PathBuf> {
         (PathBuf::from("/bin/busybox"), PathBuf::from(BUSYBOX)),
         (PathBuf::from("/bin/bench"), programs::bench()),
         (PathBuf::from("/bin/tasks"), programs::tasks()),
+        (PathBuf::from("/bin/hearth-region"), programs::region()),
     ])
 }
 
