@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::boot::{self, Boot};
-use crate::{GuestError, Output, image, install, libraries};
+use crate::{GuestError, Output, image, install, libraries::libraries};
 
 /// How far a deterministic guest's clock moves with each instruction.
 pub const NS_PER_INSTRUCTION: u64 = 1 << ICOUNT_SHIFT;
@@ -203,11 +203,8 @@ impl Guest {
         guest: impl AsRef<Path>,
         folders: &[PathBuf],
     ) -> Result<Self, GuestError> {
-        for library in libraries::of(host.as_ref(), folders)? {
-            let name = library.file_name().unwrap_or_default().to_owned();
-            let is_linker = name.to_string_lossy().starts_with("ld-linux");
-            let folder = if is_linker { "/lib64" } else { "/lib/x86_64-linux-gnu" };
-            self = self.file(&library, Path::new(folder).join(name));
+        for library in libraries(host.as_ref(), folders)? {
+            self = self.file(library.host, library.guest);
         }
         Ok(self.file(host, guest))
     }
@@ -263,7 +260,7 @@ impl Guest {
     fn tell(&self, qemu: &mut Command, kernel: &Path, boot: &Boot) {
         let memory = self.memory_of_nodes();
         qemu.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"]);
-        qemu.args(["-cpu", self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
+        qemu.args(["-cpu", &self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
         self.shape.tell(qemu, &memory);
         qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
         let clock = if self.mode == Mode::Deterministic { "tsc=reliable" } else { "" };

@@ -11,7 +11,7 @@ use cpio::newc::{Builder, trailer};
 use crate::{GuestError, programs};
 
 const INIT: &str = include_str!("init.sh");
-const BUSYBOX: &str = "/bin/busybox";
+pub(crate) const BUSYBOX: &str = "/bin/busybox";
 const FOLDERS: [&str; 8] = ["bin", "dev", "proc", "root", "run", "sys", "tmp", "var"];
 
 const FOLDER: u32 = 0o040_755;
