@@ -180,7 +180,9 @@ mod tests {
     fn what_went_wrong_first_is_told_with_what_was_said() {
         let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
         assert!(check(&output(0, 0, 0), &hearth()).is_ok());
-        assert!(error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF"));
+        assert!(
+            error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
+        );
         let text = error(output(0, 3, 0));
         assert!(text.contains("exit code 3") && text.contains("oh dear"), "{text}");
         assert!(error(output(0, 0, 1)).contains("a stall"));
