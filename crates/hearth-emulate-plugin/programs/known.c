@@ -6,6 +6,7 @@
  *   known move NAME KIB FROM TO TIMES  stores to each line on CPU FROM, then loads on CPU TO, TIMES times
  *   known share NAME TIMES             CPUs 0 and 1 add to a word in turns, TIMES times each
  *   known nops NAME COUNT              COUNT instructions without references
+ *   known ask NAME                     a hundred thousand loads, by the counts that the plugin tells
  *   known mix NAME KIB TIMES           multiplies matrices: much of everything, for speed
  */
 #include "../../hearth-guest/programs/common.h"
@@ -127,6 +128,36 @@ static void nops(const char *name, long count)
 	end(name);
 }
 
+/* As the plugin tells them: see hearth_emulate::counts::Counts. */
+enum {
+	WORD_CPU,
+	WORD_PID,
+	COUNTS = 22,
+	WORD_TASK = 2 + COUNTS,
+	WORD_TASK_LOADS = WORD_TASK + 1,
+	WORDS = 2 + 3 * COUNTS,
+};
+
+static void ask(const char *name)
+{
+	static uint64_t before[WORDS], after[WORDS];
+	char *memory;
+
+	pin(0);
+	memory = array(LINE, MAP_PRIVATE);
+	memset(before, 1, sizeof(before));
+	memset(after, 1, sizeof(after));
+	begin(name);
+	/* Counting begins with the next block of code. */
+	sched_yield();
+	call(CALL_COUNTS, (uint64_t)before, sizeof(before));
+	load_lines(memory, LINE, 100000);
+	call(CALL_COUNTS, (uint64_t)after, sizeof(after));
+	end(name);
+	printf("asked cpu=%lu pid=%lu own-pid=%d loads=%lu\n", after[WORD_CPU], after[WORD_PID], getpid(),
+	       after[WORD_TASK_LOADS] - before[WORD_TASK_LOADS]);
+}
+
 static void mix(const char *name, size_t bytes, long times)
 {
 	size_t side = 64, all = bytes / sizeof(int32_t) / 3 / (side * side);
@@ -150,10 +181,10 @@ static void mix(const char *name, size_t bytes, long times)
 
 int main(int count, char **words)
 {
-	const char *what = count > 3 ? words[1] : "";
+	const char *what = count > 2 ? words[1] : "";
 	static char name[64];
 
-	if (count > 3)
+	if (count > 2)
 		snprintf(name, sizeof(name), "%s", words[2]);
 	if (!strcmp(what, "walk") && count == 5)
 		walk(name, (size_t)number(words[3]) << 10, number(words[4]));
@@ -164,6 +195,8 @@ int main(int count, char **words)
 		share(name, number(words[3]));
 	else if (!strcmp(what, "nops") && count == 4)
 		nops(name, number(words[3]));
+	else if (!strcmp(what, "ask") && count == 3)
+		ask(name);
 	else if (!strcmp(what, "mix") && count == 5)
 		mix(name, (size_t)number(words[3]) << 10, number(words[4]));
 	else
