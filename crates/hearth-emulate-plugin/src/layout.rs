@@ -27,6 +27,12 @@ impl Layout {
         };
         (offset < self.bytes).then_some(offset)
     }
+
+    /// Whether a physical address without memory would have some in a larger machine. The rest below 4 GiB is for
+    /// devices and ROMs.
+    pub(crate) fn is_beyond(self, physical: u64) -> bool {
+        self.offset(physical).is_none() && !(BELOW..FOUR_GIB).contains(&physical)
+    }
 }
 
 #[cfg(test)]
@@ -39,6 +45,7 @@ mod tests {
         assert_eq!(layout.offset(2 * GIB - 1), Some(2 * GIB - 1));
         assert_eq!(layout.offset(2 * GIB), None);
         assert_eq!(layout.offset(FOUR_GIB), None);
+        assert!(layout.is_beyond(2 * GIB) && layout.is_beyond(FOUR_GIB) && !layout.is_beyond(FOUR_GIB - 1));
     }
 
     #[test]

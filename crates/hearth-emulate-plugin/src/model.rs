@@ -78,6 +78,8 @@ pub(crate) struct Model {
     memory: Memory,
     layout: Layout,
     line_shift: u32,
+    /// A physical address that was used, and is of memory that nobody named.
+    unnamed: Option<u64>,
 }
 
 impl Model {
@@ -102,12 +104,8 @@ impl Model {
             memory,
             layout: Layout::new(node_bytes.iter().sum()),
             line_shift: machine.line_bytes.trailing_zeros(),
+            unnamed: None,
         })
-    }
-
-    /// The line of a physical address; nothing if no memory is there.
-    pub(crate) fn line(&self, physical: u64) -> Option<u32> {
-        Some((self.layout.offset(physical)? >> self.line_shift) as u32)
     }
 
     /// A load or store of `bytes` at an address. `physical` says which physical address that is, if it is memory.
@@ -146,9 +144,19 @@ impl Model {
 
     #[cold]
     fn translate(&mut self, cpu: usize, address: u64, physical: impl Fn(u64) -> Option<u64>) -> Option<u32> {
-        let line = self.line(physical(address)?)?;
+        let physical = physical(address)?;
+        let Some(offset) = self.layout.offset(physical) else {
+            self.unnamed = self.unnamed.or(self.layout.is_beyond(physical).then_some(physical));
+            return None;
+        };
+        let line = (offset >> self.line_shift) as u32;
         self.cpus[cpu].translations.remember(address, line);
         Some(line)
+    }
+
+    /// A physical address that was used, and not counted, for it is of memory that nobody named.
+    pub(crate) fn unnamed(&self) -> Option<u64> {
+        self.unnamed
     }
 
     /// A CPU executes a stretch of code.
@@ -219,5 +227,84 @@ impl Model {
             queue_ps: of.queue_ps,
             causes: Causes { first_touch, own, other, coherence, moved },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NODE: u64 = 16 << 20;
+    /// Where the guest of these tests sees its memory.
+    const SEEN_AT: u64 = 0xffff_8880_0000_0000;
+
+    fn machine() -> Machine {
+        Machine::load("dash-16").unwrap()
+    }
+
+    fn physical(address: u64) -> Option<u64> {
+        Some(address - SEEN_AT)
+    }
+
+    /// References that any generator would make: some lines often, all now and then.
+    fn stream() -> impl Iterator<Item = (usize, u64, Access)> {
+        let mut state = 1u64;
+        (0..200_000).map(move |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let random = state >> 20;
+            let span = if random & 4 == 0 { 4 * NODE } else { 8192 };
+            let access = if random & 3 == 0 { Access::Write } else { Access::Read };
+            ((random >> 3) as usize % 16, (random >> 7) % span / 8 * 8, access)
+        })
+    }
+
+    #[test]
+    fn a_stream_is_served_as_without_translations_and_ports() {
+        let machine = machine();
+        let mut model = Model::new(&machine, &[NODE; 4]).unwrap();
+        let mut memory = Memory::new(&machine, &[NODE; 4]).unwrap();
+        for (number, (cpu, place, access)) in stream().enumerate() {
+            model.data(cpu, SEEN_AT + place, 8, access, physical);
+            memory.reference(cpu, (place / machine.line_bytes) as u32, access);
+            if number % 1000 == 0 {
+                model.forget_translations(cpu);
+            }
+        }
+        for cpu in 0..machine.cpus() {
+            let (counts, direct) = (model.counts(cpu), memory.ports()[cpu].counters());
+            assert_eq!((counts.loads, counts.stores), (direct.reads, direct.writes));
+            assert_eq!((counts.l1d_misses, counts.l2_hits), (direct.l1d_misses, direct.l2_hits));
+            assert_eq!((counts.memory_local, counts.upgrades), (direct.memory_local, direct.upgrades));
+            assert_eq!(counts.memory_remote, direct.memory_remote);
+            assert_eq!(counts.cache_local + counts.cache_remote, direct.cache_to_cache);
+        }
+    }
+
+    #[test]
+    fn a_reference_that_spans_two_lines_is_two() {
+        let machine = machine();
+        let mut model = Model::new(&machine, &[NODE; 4]).unwrap();
+        model.data(0, SEEN_AT + machine.line_bytes - 4, 8, Access::Read, physical);
+        assert_eq!((model.counts(0).loads, model.counts(0).l1d_misses), (2, 2));
+    }
+
+    #[test]
+    fn code_is_fetched_by_lines_and_counted_by_instructions() {
+        let mut model = Model::new(&machine(), &[NODE; 4]).unwrap();
+        for line in [Some(3), Some(3), None] {
+            model.execute(1, Stretch::new(line, 5, Mode::Kernel));
+        }
+        let counts = model.counts(1);
+        assert_eq!((counts.instructions, counts.fetches, counts.l1i_misses), (15, 2, 1));
+        assert_eq!(Stretch::unpacked(Stretch::new(None, 5, Mode::Kernel).packed()).mode(), Mode::Kernel);
+    }
+
+    #[test]
+    fn memory_that_nobody_named_is_noticed_and_devices_are_not() {
+        let mut model = Model::new(&machine(), &[NODE; 4]).unwrap();
+        model.data(0, SEEN_AT, 8, Access::Read, |_| None);
+        assert_eq!(model.unnamed(), None);
+        model.data(0, SEEN_AT, 8, Access::Read, |_| Some(4 * NODE));
+        assert_eq!((model.unnamed(), model.counts(0).loads), (Some(4 * NODE), 0));
     }
 }

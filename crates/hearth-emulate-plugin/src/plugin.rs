@@ -207,6 +207,11 @@ impl Plugin {
         for (cpu, counts) in cpus.iter().enumerate() {
             self.tasks.settle(cpu, *counts, model.mode(cpu));
         }
+        if let Some(physical) = model.unnamed() {
+            say(&format!(
+                "the guest has memory at {physical:#x}, which is not counted; name all of it with node_mib="
+            ));
+        }
         let tasks = if self.symbols.is_some() { self.tasks.of_region() } else { Vec::new() };
         Region { name: name.to_owned(), guest_ns: 0, cpus, tasks }
     }
