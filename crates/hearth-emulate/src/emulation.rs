@@ -3,7 +3,7 @@
 use crate::counts::Region;
 use crate::script::{self, Work};
 use crate::{EmulateError, Files, Scheduler, plugin, topology};
-use hearth_guest::{Guest, GuestError, Kernel, Shape};
+use hearth_guest::{Guest, GuestError, Kernel};
 use hearth_machine::Machine;
 use serde::Serialize;
 use std::fs;
@@ -55,6 +55,8 @@ pub struct Run {
     pub seed: u64,
     /// Picoseconds of a cycle of the machine.
     pub cycle_ps: u64,
+    /// How far the guest's clock moved while the command ran.
+    pub guest_ns: u64,
     /// What was counted while the command ran.
     pub region: Region,
 }
@@ -91,10 +93,10 @@ impl Emulation {
         };
         let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
         let output = output.map_err(|error| self.trouble(&name, error))?;
-        script::check(&output, scheduler)?;
+        let guest_ns = script::elapsed_ns(&output, scheduler)?;
         let (cycle_ps, region) = plugin::read(&out)
             .map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
-        Ok(Run { scheduler: name, seed, cycle_ps, region })
+        Ok(Run { scheduler: name, seed, cycle_ps, guest_ns, region })
     }
 
     fn guest(
@@ -104,7 +106,7 @@ impl Emulation {
         folder: &Path,
         out: &Path,
     ) -> Result<Guest, EmulateError> {
-        let shape: Shape = topology::shape(&self.machine)?;
+        let shape = topology::shape(&self.machine)?;
         let machine = written(folder.join("machine.toml"), &self.machine.to_toml())?;
         let memory = topology::node_memory_mib(&self.machine, self.memory_mib());
         let arguments = plugin::arguments(&machine, out, seed, &memory);

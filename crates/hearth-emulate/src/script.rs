@@ -11,8 +11,8 @@ pub(crate) const POLICY_FILE: &str = "/hearth-policy.toml";
 /// Where Hearth is in the guest, apart from the command's programs.
 pub(crate) const HEARTH: &str = "/hearth";
 
-/// How many lines of the command's are told if it fails.
-const LAST_LINES: usize = 20;
+/// How many lines of the command's are told if it fails, and the elapsed time.
+const LAST_LINES: usize = 20 + 1;
 /// Seeds let the command begin this much later, in microseconds: less than a tick, and in another
 /// place of it for each of many seeds.
 const LATER_US: u64 = 337;
@@ -82,8 +82,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Whether all went well, of what the guest printed.
-pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), EmulateError> {
+/// How far the guest's clock moved while the command ran, if all went well, of what the guest printed.
+pub(crate) fn elapsed_ns(output: &Output, scheduler: &Scheduler) -> Result<u64, EmulateError> {
     let name = scheduler.name();
     let (started, start) = status(output, "start", &name)?;
     if started != 0 {
@@ -94,15 +94,17 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), Emulat
         return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: stop });
     }
     let (code, _) = status(output, "command", &name)?;
+    let mut last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
+    let last = last_lines.pop().unwrap_or_default();
     if code != 0 {
-        let last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
         return Err(EmulateError::Command { scheduler: name, code, last_lines });
     }
     let (symbols, said) = status(output, "symbols", &name)?;
     if symbols != 0 {
         return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
     }
-    Ok(())
+    let elapsed = last.strip_prefix("elapsed_ns=").and_then(|number| number.parse().ok());
+    elapsed.ok_or_else(|| EmulateError::Counts { scheduler: name, what: format!("the last line is {last:?}") })
 }
 
 /// The status of a section, and its other lines.
@@ -167,7 +169,7 @@ mod tests {
                 with_status("symbols", 0, "pid=1 comm=2"),
                 with_status("start", start, "no BTF"),
                 section("command", &[format!("status={code}")]),
-                section("said", &["oh dear".to_owned()]),
+                section("said", &["oh dear".to_owned(), "elapsed_ns=7000".to_owned()]),
                 with_status("stop", stop, "a stall"),
             ],
             status: 0,
@@ -178,11 +180,11 @@ mod tests {
 
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
-        let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
-        assert!(check(&output(0, 0, 0), &hearth()).is_ok());
+        let error = |output: Output| elapsed_ns(&output, &hearth()).unwrap_err().to_string();
+        assert_eq!(elapsed_ns(&output(0, 0, 0), &hearth()).unwrap(), 7000);
         assert!(error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF"));
         let text = error(output(0, 3, 0));
-        assert!(text.contains("exit code 3") && text.contains("oh dear"), "{text}");
+        assert!(text.contains("exit code 3") && text.ends_with("oh dear"), "{text}");
         assert!(error(output(0, 0, 1)).contains("a stall"));
         assert!(error(output(0, 3, 1)).contains("a stall"));
     }

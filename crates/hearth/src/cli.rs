@@ -2,6 +2,8 @@
 
 #[cfg(feature = "linux")]
 use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
+#[cfg(feature = "emulate")]
+use crate::emulate;
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 #[cfg(feature = "linux")]
@@ -54,6 +56,10 @@ pub enum Command {
     /// Records the memory references of a program, to be replayed by `compare --trace`
     #[command(after_help = record::EXAMPLES)]
     Record(record::Arguments),
+    #[cfg(feature = "emulate")]
+    /// Runs a command of this host in a real kernel on an emulated machine, under several schedulers
+    #[command(after_help = emulate::EXAMPLES)]
+    Emulate(emulate::Arguments),
     #[cfg(feature = "linux")]
     /// Measures what affinity could give to programs on this host
     #[command(after_help = observe::EXAMPLES)]
