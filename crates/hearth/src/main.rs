@@ -2,6 +2,8 @@
 
 #![cfg_attr(not(feature = "lab"), allow(dead_code, reason = "the lab uses some of what all commands share"))]
 
+#[cfg(feature = "lab")]
+mod cells;
 mod cli;
 #[cfg(feature = "lab")]
 mod compare;

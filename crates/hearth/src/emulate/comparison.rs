@@ -56,7 +56,7 @@ pub struct Summary {
     pub served: [Figure; 6],
     /// References that left the CPUs' caches.
     pub misses: Figure,
-    /// The same by cause, in the order of [`CAUSES`].
+    /// The same by cause, in the order of [`CAUSES`](hearth_lab::report::bars::CAUSES).
     pub causes: [Figure; 5],
     /// Switches to another task.
     pub switches: Figure,
@@ -71,10 +71,6 @@ pub struct Summary {
 /// Who served a reference that the first level did not have.
 pub const SERVED: [&str; 6] =
     ["second level", "last level", "cache, same node", "cache, other node", "memory, same node", "memory, other node"];
-
-/// Why a reference left the CPUs' caches.
-pub const CAUSES: [&str; 5] =
-    ["first touch", "replaced by itself", "replaced by another task", "coherence", "after a move"];
 
 /// All that some tasks did.
 #[derive(Clone, Copy, Debug, Default)]

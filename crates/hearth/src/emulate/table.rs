@@ -1,9 +1,11 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{CAUSES, Comparison, SERVED, SchedulerRuns, Summary};
+use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
 use super::programs;
-use crate::table::{change, count, number, spread, table};
+use crate::cells::{change, count, spread};
+use crate::table::{number, table};
 use comfy_table::{Attribute, Cell, Table};
+use hearth_lab::report::bars::CAUSES;
 use hearth_lab::report::{Figure, format};
 use std::iter;
 
