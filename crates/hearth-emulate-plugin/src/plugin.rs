@@ -11,7 +11,7 @@
 use crate::arguments::{Arguments, Refusal};
 use crate::model::{Mode, Model, Stretch};
 use crate::qemu::{Beside, Registers};
-use crate::tasks::Tasks;
+use crate::tasks::{Named, Tasks};
 use hearth_emulate::counts::{Counts, Region, Report, SCHEMA};
 use qemu_plugin_sys::qemu_plugin_id_t;
 use std::fs::File;
@@ -31,6 +31,13 @@ pub(crate) struct Symbols {
     comm: u64,
 }
 
+impl Symbols {
+    /// A task, by where the kernel keeps it.
+    fn task(self, registers: &Registers, task: u64) -> Named {
+        Named { pid: registers.word(task + self.pid), comm: registers.text(task + self.comm, COMM) }
+    }
+}
+
 enum Phase {
     Off,
     Beginning { name: String },
@@ -44,6 +51,8 @@ pub(crate) struct Plugin {
     arguments: Arguments,
     beside: Beside,
     registers: Vec<Registers>,
+    /// By CPU: where the kernel keeps the task that runs; 0 before the first switch that was seen.
+    running: Vec<u64>,
     phase: Phase,
     pub(crate) model: Option<Model>,
     tasks: Tasks,
@@ -75,6 +84,7 @@ impl Plugin {
             id,
             beside: Beside::find()?,
             registers: Vec::new(),
+            running: vec![0; cpus],
             phase: Phase::Off,
             model: None,
             tasks: Tasks::new(machine),
@@ -126,13 +136,12 @@ impl Plugin {
         let Some(symbols) = self.symbols else { return };
         let registers = &self.registers[cpu];
         let (previous, next) = registers.arguments();
-        let comm = registers.text(previous + symbols.comm, COMM);
-        let pid = |task: u64| registers.word(task + symbols.pid);
-        let (previous, next) = (pid(previous), pid(next));
+        self.running[cpu] = next;
+        let (previous, next) = (symbols.task(registers, previous), symbols.task(registers, next));
         if let Some(model) = &self.model {
             self.tasks.settle(cpu, model.counts(cpu), model.mode(cpu));
         }
-        let running = self.tasks.switch(cpu, previous, &comm, next);
+        let running = self.tasks.switch(cpu, &previous, &next);
         if let Some(model) = &mut self.model {
             model.set_task(cpu, running.number, running.moved);
         }
@@ -143,7 +152,7 @@ impl Plugin {
         let (operation, first, second) = self.registers[cpu].call();
         match operation {
             1 => self.begin(self.name(cpu, first, second)),
-            2 => self.end(&self.name(cpu, first, second)),
+            2 => self.end(cpu, &self.name(cpu, first, second)),
             3 => self.tell_counts(cpu, first, second),
             4 => self.take_symbols(first, second),
             _ => say(&format!("call {operation} of the guest is not known")),
@@ -172,15 +181,24 @@ impl Plugin {
         }
     }
 
-    fn end(&mut self, ended: &str) {
+    fn end(&mut self, cpu: usize, ended: &str) {
         let begin_ns = match &self.phase {
             Phase::On { name, begin_ns } if name == ended => *begin_ns,
             Phase::Beginning { name } if name == ended => u64::MAX,
             _ => return say(&format!("region {ended:?} ends, and has not begun")),
         };
+        self.name_running(cpu);
         let region = self.take_counts(ended);
         self.phase = Phase::Ending { region, begin_ns, next: None };
         self.translate_anew();
+    }
+
+    /// Looks at what the tasks that run are called, as one CPU sees the kernel's memory.
+    fn name_running(&mut self, cpu: usize) {
+        let Some(symbols) = self.symbols else { return };
+        for task in self.running.iter().filter(|task| **task != 0) {
+            self.tasks.name(&symbols.task(&self.registers[cpu], *task));
+        }
     }
 
     fn take_counts(&mut self, name: &str) -> Region {
@@ -193,8 +211,23 @@ impl Plugin {
         Region { name: name.to_owned(), guest_ns: 0, cpus, tasks }
     }
 
-    fn tell_counts(&mut self, cpu: usize, address: u64, bytes: u64) {
-        let _ = (cpu, address, bytes, &self.beside);
+    /// Writes into the memory of the task that calls, in words of 64 bits: the CPU, the task's pid, what the CPU has
+    /// counted in this region, what the task has in user mode, and what in the kernel. As much as there is room for;
+    /// nothing outside of regions, or where no memory is.
+    fn tell_counts(&mut self, cpu: usize, address: u64, room: u64) {
+        let Some(model) = &self.model else { return };
+        let on_cpu = model.counts(cpu);
+        self.tasks.settle(cpu, on_cpu, model.mode(cpu));
+        let task = self.tasks.running_on(cpu);
+        let head = vec![cpu as u64, u64::from(task.pid)];
+        let words = [head, on_cpu.words(), task.user.words(), task.kernel.words()].concat();
+        let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        bytes.truncate(room as usize);
+        if !self.beside.write_memory(cpu, address, &mut bytes) {
+            say(&format!(
+                "the guest asked for counts at {address:#x}, where it has no memory; touch it first"
+            ));
+        }
     }
 
     fn translate_anew(&self) {

@@ -10,6 +10,13 @@ const NUMBERS: usize = u16::MAX as usize - 1;
 /// The kernel's idle tasks.
 const IDLE: u32 = 0;
 
+/// A task of the kernel, and its name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) pid: u32,
+    pub(crate) comm: String,
+}
+
 /// What the caches are told of a task that begins to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Running {
@@ -70,20 +77,28 @@ impl Tasks {
         on.settled = now;
     }
 
-    /// A CPU switches from one task, with its name, to the next. Settle it first.
-    pub(crate) fn switch(&mut self, cpu: usize, previous: u32, comm: &str, next: u32) -> Running {
-        let (previous, next) = (self.find(previous), self.find(next));
+    /// A CPU switches from one task to the next. Settle it first.
+    pub(crate) fn switch(&mut self, cpu: usize, previous: &Named, next: &Named) -> Running {
+        self.name(previous);
+        self.name(next);
+        let (previous, next) = (self.find(previous.pid), self.find(next.pid));
         let unknown = std::mem::take(&mut self.cpus[cpu].unknown);
         let left = &mut self.all[previous];
         left.task.user += unknown.user;
         left.task.kernel += unknown.kernel;
         left.last_cpu = Some(cpu);
-        if left.task.pid != IDLE && left.task.comm != comm {
-            comm.clone_into(&mut left.task.comm);
-        }
         self.cpus[cpu].running = Some(next);
         let moved = self.arrive(cpu, next);
         Running { number: number(next), moved }
+    }
+
+    /// Says what a task is called now.
+    pub(crate) fn name(&mut self, named: &Named) {
+        let index = self.find(named.pid);
+        let task = &mut self.all[index].task;
+        if task.pid != IDLE && task.comm != named.comm && !named.comm.is_empty() {
+            named.comm.clone_into(&mut task.comm);
+        }
     }
 
     /// Counts that a task begins to run; whether it ran on another CPU before.
@@ -116,6 +131,12 @@ impl Tasks {
         self.cpus[cpu].running.map_or(0, number)
     }
 
+    /// The task that runs on a CPU, or what is known of it before the first switch that was seen.
+    pub(crate) fn running_on(&self, cpu: usize) -> &Task {
+        let on = &self.cpus[cpu];
+        on.running.map_or(&on.unknown, |running| &self.all[running].task)
+    }
+
     /// The tasks that did something in the region. A CPU that never switched idled.
     pub(crate) fn of_region(&self) -> Vec<Task> {
         let mut tasks: Vec<Task> = self.all.iter().map(|known| known.task.clone()).collect();
@@ -141,6 +162,10 @@ mod tests {
         Tasks::new(&Machine::load("server-2s").unwrap())
     }
 
+    fn named(pid: u32, comm: &str) -> Named {
+        Named { pid, comm: comm.to_owned() }
+    }
+
     fn loads(loads: u64) -> Counts {
         Counts { loads, ..Counts::default() }
     }
@@ -148,10 +173,10 @@ mod tests {
     #[test]
     fn a_task_gets_what_was_counted_while_it_ran() {
         let mut tasks = tasks();
-        tasks.switch(0, 0, "swapper/0", 7);
+        tasks.switch(0, &named(0, "swapper/0"), &named(7, ""));
         tasks.settle(0, loads(10), Mode::User);
         tasks.settle(0, loads(13), Mode::Kernel);
-        tasks.switch(0, 7, "seven", 0);
+        tasks.switch(0, &named(7, "seven"), &named(0, ""));
         tasks.settle(0, loads(20), Mode::Kernel);
         let region = tasks.of_region();
         let names: Vec<&str> = region.iter().map(|task| task.comm.as_str()).collect();
@@ -163,7 +188,7 @@ mod tests {
     fn what_was_counted_before_the_first_switch_is_the_tasks_that_left() {
         let mut tasks = tasks();
         tasks.settle(1, loads(5), Mode::User);
-        tasks.switch(1, 9, "nine", 0);
+        tasks.switch(1, &named(9, "nine"), &named(0, ""));
         assert_eq!(tasks.of_region().iter().find(|task| task.pid == 9).unwrap().user.loads, 5);
     }
 
@@ -179,9 +204,9 @@ mod tests {
         let mut tasks = tasks();
         let far = tasks.cpus.len() - 1;
         for cpu in [0, 1, far, far] {
-            let arrived = tasks.switch(cpu, 0, "", 7);
+            let arrived = tasks.switch(cpu, &named(0, ""), &named(7, ""));
             assert_eq!(arrived.moved, cpu == 1 || (cpu == far && tasks.all[1].task.switches == 3));
-            tasks.switch(cpu, 7, "seven", 0);
+            tasks.switch(cpu, &named(7, "seven"), &named(0, ""));
         }
         let region = tasks.of_region();
         let seven = &region[1];
@@ -193,7 +218,7 @@ mod tests {
     #[test]
     fn a_region_begins_with_nothing_but_knows_who_runs() {
         let mut tasks = tasks();
-        tasks.switch(0, 0, "", 7);
+        tasks.switch(0, &named(0, ""), &named(7, ""));
         tasks.settle(0, loads(5), Mode::User);
         tasks.begin_region();
         assert_eq!(tasks.of_region(), []);

@@ -71,6 +71,15 @@ macro_rules! counts {
             pub causes: Causes,
         }
 
+        impl Counts {
+            /// The counts one after the other, in the order in which they are declared, causes last: as a program
+            /// of the guest gets them.
+            pub fn words(&self) -> Vec<u64> {
+                let Causes { first_touch, own, other, coherence, moved } = self.causes;
+                vec![$(self.$name,)* first_touch, own, other, coherence, moved]
+            }
+        }
+
         impl Sub for Counts {
             type Output = Self;
             fn sub(self, earlier: Self) -> Self {

@@ -85,17 +85,13 @@ impl Emulation {
         let folder = folder.map_err(|source| EmulateError::File { path: std::env::temp_dir(), source })?;
         let out = folder.path().join("counts.json");
         let guest = self.guest(scheduler, seed, folder.path(), &out)?;
-        let work = Work {
-            command: &self.command,
-            folder: &self.folder,
-            path: &self.path,
-            copies: self.copies,
-        };
+        let work =
+            Work { command: &self.command, folder: &self.folder, path: &self.path, copies: self.copies };
         let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
         let output = output.map_err(|error| self.trouble(&name, error))?;
         let guest_ns = script::elapsed_ns(&output, scheduler)?;
-        let (cycle_ps, region) = plugin::read(&out)
-            .map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
+        let (cycle_ps, region) =
+            plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
         Ok(Run { scheduler: name, seed, cycle_ps, guest_ns, region })
     }
 

@@ -100,12 +100,15 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> EmulateError {
 
 /// The file of a program, as a shell finds it.
 fn find(name: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.is_file() && is_executable(&about));
+    let is_program =
+        |path: &PathBuf| fs::metadata(path).is_ok_and(|about| about.is_file() && is_executable(&about));
     if name.contains('/') {
         return std::path::absolute(name).ok().filter(is_program);
     }
     let folders = env::var_os("PATH").unwrap_or_else(|| USUAL_PATH.into());
-    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| !name.is_empty() && is_program(path))
+    env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| !name.is_empty() && is_program(path))
 }
 
 fn is_executable(about: &fs::Metadata) -> bool {

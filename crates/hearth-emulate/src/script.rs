@@ -104,7 +104,8 @@ pub(crate) fn elapsed_ns(output: &Output, scheduler: &Scheduler) -> Result<u64, 
         return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
     }
     let elapsed = last.strip_prefix("elapsed_ns=").and_then(|number| number.parse().ok());
-    elapsed.ok_or_else(|| EmulateError::Counts { scheduler: name, what: format!("the last line is {last:?}") })
+    elapsed
+        .ok_or_else(|| EmulateError::Counts { scheduler: name, what: format!("the last line is {last:?}") })
 }
 
 /// The status of a section, and its other lines.
@@ -182,7 +183,9 @@ mod tests {
     fn what_went_wrong_first_is_told_with_what_was_said() {
         let error = |output: Output| elapsed_ns(&output, &hearth()).unwrap_err().to_string();
         assert_eq!(elapsed_ns(&output(0, 0, 0), &hearth()).unwrap(), 7000);
-        assert!(error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF"));
+        assert!(
+            error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
+        );
         let text = error(output(0, 3, 0));
         assert!(text.contains("exit code 3") && text.ends_with("oh dear"), "{text}");
         assert!(error(output(0, 0, 1)).contains("a stall"));

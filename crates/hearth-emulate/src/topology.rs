@@ -19,12 +19,12 @@ const LEAST_NODE_MIB: usize = 128;
 /// # Errors
 /// A machine that the guest's kernel cannot be told of.
 pub fn shape(machine: &Machine) -> Result<Shape, EmulateError> {
-    let refuse = |what: String| {
-        Err(EmulateError::Machine { machine: machine.name.clone(), what })
-    };
+    let refuse = |what: String| Err(EmulateError::Machine { machine: machine.name.clone(), what });
     let cpus = machine.cpus();
     if cpus > MOST_CPUS {
-        return refuse(format!("it has {cpus} CPUs, and a guest at most {MOST_CPUS}; name a smaller machine"));
+        return refuse(format!(
+            "it has {cpus} CPUs, and a guest at most {MOST_CPUS}; name a smaller machine"
+        ));
     }
     let with_cpus = machine.nodes.iter().take_while(|node| node.cpus > 0).count();
     let per_node = machine.nodes[0].cpus;

@@ -1,9 +1,9 @@
 //! The command line: its commands, and what holds for all of them.
 
-#[cfg(feature = "linux")]
-use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
 #[cfg(feature = "emulate")]
 use crate::emulate;
+#[cfg(feature = "linux")]
+use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
 use crate::{compare, lab, list, record, show};
 #[cfg(feature = "linux")]

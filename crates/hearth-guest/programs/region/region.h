@@ -8,6 +8,7 @@
 enum call {
 	CALL_BEGIN = 1,	  /* a region: address and length of its name */
 	CALL_END = 2,	  /* the same */
+	CALL_COUNTS = 3,  /* to where, and how many bytes: what this CPU and task have counted */
 	CALL_SYMBOLS = 4, /* address of __switch_to; offsets of task_struct.pid and, << 32, .comm */
 };
 

@@ -69,8 +69,14 @@ pub struct Summary {
 }
 
 /// Who served a reference that the first level did not have.
-pub const SERVED: [&str; 6] =
-    ["second level", "last level", "cache, same node", "cache, other node", "memory, same node", "memory, other node"];
+pub const SERVED: [&str; 6] = [
+    "second level",
+    "last level",
+    "cache, same node",
+    "cache, other node",
+    "memory, same node",
+    "memory, other node",
+];
 
 /// All that some tasks did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,7 +151,7 @@ impl Summary {
             cpu_ms: of_total(&|cycle_ps, total| total.cpu_ms(cycle_ps)),
             kernel_percent: of_total(&|cycle_ps, total| total.kernel_percent(cycle_ps)),
             busiest_ms: Figure::of(runs.iter().map(busiest_ms)),
-            guest_ms: Figure::of(runs.iter().map(|run| run.guest_ns as f64 / 1e6)),
+            guest_ms: Figure::of(runs.iter().map(|run| run.region.guest_ns as f64 / 1e6)),
             instructions: count(&|counts| counts.instructions),
             first_level_misses: count(&|counts| counts.l1d_misses + counts.l1i_misses),
             served: std::array::from_fn(|place| count(&|counts| served(counts)[place])),
@@ -235,12 +241,15 @@ pub mod tests {
             cpus: vec![counts, kernel],
             tasks: vec![task(0, "idle"), sort, task(9, "kworker/0:1")],
         };
-        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, guest_ns: 5_000_000, region }
+        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, region }
     }
 
     pub fn comparison(schedulers: &[(&str, &[(u64, u64)])]) -> Comparison {
         let runs = |(name, runs): &(&str, &[(u64, u64)])| {
-            let runs = runs.iter().zip(1..).map(|(&(instructions, misses), seed)| run(name, seed, instructions, misses));
+            let runs = runs
+                .iter()
+                .zip(1..)
+                .map(|(&(instructions, misses), seed)| run(name, seed, instructions, misses));
             SchedulerRuns::new(name, "a scheduler", runs.collect()).unwrap()
         };
         Comparison {

@@ -34,7 +34,9 @@ pub fn page(comparison: &Comparison) -> String {
 fn rows(comparison: &Comparison, of: impl Fn(&Summary) -> Figure) -> Vec<Row<'_>> {
     let row = |runs: &SchedulerRuns| of(&runs.summary);
     let schedulers = comparison.schedulers.iter();
-    schedulers.map(|runs| Row { name: &runs.name, description: &runs.description, figure: row(runs) }).collect()
+    schedulers
+        .map(|runs| Row { name: &runs.name, description: &runs.description, figure: row(runs) })
+        .collect()
 }
 
 fn hint(comparison: &Comparison) -> Markup {
@@ -134,7 +136,8 @@ fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
 }
 
 fn each_program(comparison: &Comparison) -> Markup {
-    let names = ["program", "scheduler", "CPU time, ms", "change", "kernel, %", "misses, M", "switches", "CPU moves"];
+    let names =
+        ["program", "scheduler", "CPU time, ms", "change", "kernel, %", "misses, M", "switches", "CPU moves"];
     html! {
         section {
             h2 { "Each program" }

@@ -37,7 +37,9 @@ impl Plan {
             machine,
             command,
             files,
-            hearth: env::current_exe().context("this program's file is not known").map_err(Failure::Failed)?,
+            hearth: env::current_exe()
+                .context("this program's file is not known")
+                .map_err(Failure::Failed)?,
             folder: env::current_dir().context("the current folder is not known").map_err(Failure::Failed)?,
             path,
             copies: arguments.copies,
@@ -48,7 +50,8 @@ impl Plan {
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();
         // Seeds outside, schedulers inside: what an interruption leaves can be compared.
         let job = |seed: u64, scheduler: &Scheduler| Job { scheduler: scheduler.clone(), seed };
-        let jobs = seeds.iter().flat_map(|&seed| schedulers.iter().map(move |scheduler| job(seed, scheduler)));
+        let jobs =
+            seeds.iter().flat_map(|&seed| schedulers.iter().map(move |scheduler| job(seed, scheduler)));
         let jobs = jobs.collect();
         Ok(Self { emulation, jobs, schedulers, command: arguments.command.join(" "), seeds })
     }
@@ -118,7 +121,8 @@ fn scheduler(text: &str) -> Result<Scheduler, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let policies = names::known(Kind::Policies).into_iter().map(|name| format!("{}{name}", Scheduler::PREFIX));
+    let policies =
+        names::known(Kind::Policies).into_iter().map(|name| format!("{}{name}", Scheduler::PREFIX));
     let known: Vec<String> = Scheduler::OWN.into_iter().map(str::to_owned).chain(policies).collect();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let with_prefix = format!("{}{name}", Scheduler::PREFIX);
@@ -137,7 +141,8 @@ fn taken_along(arguments: &Arguments, files: &mut Files) -> Result<Vec<String>, 
         files.add_program(name)?;
     }
     for text in &arguments.file {
-        let (host, guest) = text.split_once(':').map_or((text.as_str(), None), |(host, guest)| (host, Some(guest)));
+        let (host, guest) =
+            text.split_once(':').map_or((text.as_str(), None), |(host, guest)| (host, Some(guest)));
         files.add(Path::new(host), guest.map(Path::new))?;
     }
     for file in rest.iter().map(Path::new).filter(|path| path.is_file()) {

@@ -57,8 +57,7 @@ fn columns(comparison: &Comparison) -> Vec<Column> {
 
 fn costs(comparison: &Comparison) -> Table {
     let columns = columns(comparison);
-    let header: Vec<&str> =
-        iter::once("\nscheduler").chain(columns.iter().map(|column| column.0)).collect();
+    let header: Vec<&str> = iter::once("\nscheduler").chain(columns.iter().map(|column| column.0)).collect();
     let mut table = table(&header, 1);
     for (index, scheduler) in comparison.schedulers.iter().enumerate() {
         let base = comparison.base().filter(|_| index > 0).map(|base| &base.summary);
@@ -125,7 +124,9 @@ mod tests {
     fn all_figures_are_there_and_programs_if_asked_for() {
         let compared = comparison(&[("kernel", &[(8, 1), (18, 3)]), ("hearth:light", &[(8, 1), (8, 1)])]);
         let short = text(&compared, false);
-        for word in ["sort f on m, seeds 1 to 2", "10.0..20.0", "-33.3 %", "first touch", "last level", "3.00"] {
+        for word in
+            ["sort f on m, seeds 1 to 2", "10.0..20.0", "-33.3 %", "first touch", "last level", "3.00"]
+        {
             assert!(short.contains(word), "{word}:\n{short}");
         }
         assert!(!short.contains("(kernel threads)") && text(&compared, true).contains("(kernel threads)"));
