@@ -19,6 +19,8 @@ const BYTE_STRINGS: [&str; 2] = ["-erms", "-fsrm"];
 /// Memory of the guest's own, and for each copy of a command.
 const KERNEL_MIB: u64 = 1024;
 const COPY_MIB: u64 = 96;
+/// Of a node's memory, so much is put in another order.
+const SHUFFLED: usize = 8;
 /// A file is in memory as part of the image and unpacked, and something is written of it.
 const FILES_FACTOR: u64 = 4;
 const MIB: u64 = 1 << 20;
@@ -55,8 +57,6 @@ pub struct Run {
     pub seed: u64,
     /// Picoseconds of a cycle of the machine.
     pub cycle_ps: u64,
-    /// How far the guest's clock moved while the command ran.
-    pub guest_ns: u64,
     /// What was counted while the command ran.
     pub region: Region,
 }
@@ -85,14 +85,20 @@ impl Emulation {
         let folder = folder.map_err(|source| EmulateError::File { path: std::env::temp_dir(), source })?;
         let out = folder.path().join("counts.json");
         let guest = self.guest(scheduler, seed, folder.path(), &out)?;
-        let work =
-            Work { command: &self.command, folder: &self.folder, path: &self.path, copies: self.copies };
+        let work = Work {
+            command: &self.command,
+            folder: &self.folder,
+            path: &self.path,
+            copies: self.copies,
+            shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
+                / SHUFFLED,
+        };
         let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
         let output = output.map_err(|error| self.trouble(&name, error))?;
-        let guest_ns = script::elapsed_ns(&output, scheduler)?;
+        script::check(&output, scheduler)?;
         let (cycle_ps, region) =
             plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
-        Ok(Run { scheduler: name, seed, cycle_ps, guest_ns, region })
+        Ok(Run { scheduler: name, seed, cycle_ps, region })
     }
 
     fn guest(
@@ -104,13 +110,17 @@ impl Emulation {
     ) -> Result<Guest, EmulateError> {
         let shape = topology::shape(&self.machine)?;
         let machine = written(folder.join("machine.toml"), &self.machine.to_toml())?;
-        let memory = topology::node_memory_mib(&self.machine, self.memory_mib());
+        let places: Vec<String> =
+            self.files.iter().map(|(place, _)| format!("{}\n", place.display())).collect();
+        let list = written(folder.join("files"), &places.concat())?;
+        let memory = self.node_memory_mib();
         let arguments = plugin::arguments(&machine, out, seed, &memory);
         let mut guest = Guest::new(Kernel::Pinned)
             .shape(shape)
             .node_memory_mib(&memory)
             .ns_per_instruction(topology::ns_per_instruction(&self.machine))
             .kernel_arguments(QUICK_BOOT)
+            .file(list, script::LIST_FILE)
             .plugin(&plugin::library()?, &arguments)
             .limit(self.limit);
         guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
@@ -132,6 +142,10 @@ impl Emulation {
         let files_mib = self.files.bytes().div_ceil(MIB);
         let likely = KERNEL_MIB + FILES_FACTOR * files_mib + COPY_MIB * self.copies as u64;
         self.memory_mib.unwrap_or(likely as usize)
+    }
+
+    fn node_memory_mib(&self) -> Vec<usize> {
+        topology::node_memory_mib(&self.machine, self.memory_mib())
     }
 
     fn trouble(&self, scheduler: &str, error: GuestError) -> EmulateError {
