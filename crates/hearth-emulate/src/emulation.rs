@@ -3,7 +3,7 @@
 use crate::counts::Region;
 use crate::script::{self, Work};
 use crate::{EmulateError, Files, Scheduler, plugin, topology};
-use hearth_guest::{Guest, GuestError, Kernel, Shape};
+use hearth_guest::{Guest, GuestError, Kernel};
 use hearth_machine::Machine;
 use serde::Serialize;
 use std::fs;
@@ -19,6 +19,8 @@ const BYTE_STRINGS: [&str; 2] = ["-erms", "-fsrm"];
 /// Memory of the guest's own, and for each copy of a command.
 const KERNEL_MIB: u64 = 1024;
 const COPY_MIB: u64 = 96;
+/// Of a node's memory, so much is put in another order.
+const SHUFFLED: usize = 8;
 /// A file is in memory as part of the image and unpacked, and something is written of it.
 const FILES_FACTOR: u64 = 4;
 const MIB: u64 = 1 << 20;
@@ -83,8 +85,14 @@ impl Emulation {
         let folder = folder.map_err(|source| EmulateError::File { path: std::env::temp_dir(), source })?;
         let out = folder.path().join("counts.json");
         let guest = self.guest(scheduler, seed, folder.path(), &out)?;
-        let work =
-            Work { command: &self.command, folder: &self.folder, path: &self.path, copies: self.copies };
+        let work = Work {
+            command: &self.command,
+            folder: &self.folder,
+            path: &self.path,
+            copies: self.copies,
+            shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
+                / SHUFFLED,
+        };
         let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
         let output = output.map_err(|error| self.trouble(&name, error))?;
         script::check(&output, scheduler)?;
@@ -100,15 +108,19 @@ impl Emulation {
         folder: &Path,
         out: &Path,
     ) -> Result<Guest, EmulateError> {
-        let shape: Shape = topology::shape(&self.machine)?;
+        let shape = topology::shape(&self.machine)?;
         let machine = written(folder.join("machine.toml"), &self.machine.to_toml())?;
-        let memory = topology::node_memory_mib(&self.machine, self.memory_mib());
+        let places: Vec<String> =
+            self.files.iter().map(|(place, _)| format!("{}\n", place.display())).collect();
+        let list = written(folder.join("files"), &places.concat())?;
+        let memory = self.node_memory_mib();
         let arguments = plugin::arguments(&machine, out, seed, &memory);
         let mut guest = Guest::new(Kernel::Pinned)
             .shape(shape)
             .node_memory_mib(&memory)
             .ns_per_instruction(topology::ns_per_instruction(&self.machine))
             .kernel_arguments(QUICK_BOOT)
+            .file(list, script::LIST_FILE)
             .plugin(&plugin::library()?, &arguments)
             .limit(self.limit);
         guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
@@ -130,6 +142,10 @@ impl Emulation {
         let files_mib = self.files.bytes().div_ceil(MIB);
         let likely = KERNEL_MIB + FILES_FACTOR * files_mib + COPY_MIB * self.copies as u64;
         self.memory_mib.unwrap_or(likely as usize)
+    }
+
+    fn node_memory_mib(&self) -> Vec<usize> {
+        topology::node_memory_mib(&self.machine, self.memory_mib())
     }
 
     fn trouble(&self, scheduler: &str, error: GuestError) -> EmulateError {

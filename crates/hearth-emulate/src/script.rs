@@ -8,6 +8,8 @@ use std::path::Path;
 pub(crate) const REGION: &str = "command";
 /// Where the policy's text is in the guest.
 pub(crate) const POLICY_FILE: &str = "/hearth-policy.toml";
+/// Names the files that the guest has of this host, a line each.
+pub(crate) const LIST_FILE: &str = "/hearth-files";
 /// Where Hearth is in the guest, apart from the command's programs.
 pub(crate) const HEARTH: &str = "/hearth";
 
@@ -17,6 +19,9 @@ const LAST_LINES: usize = 20;
 /// place of it for each of many seeds.
 const LATER_US: u64 = 337;
 const TICK_US: u64 = 4000;
+
+/// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
+const SETTLE_S: u32 = 2;
 
 /// The knob of the kernel's cache-aware scheduling.
 const CACHE_KNOB: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
@@ -28,6 +33,8 @@ pub(crate) struct Work<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) path: &'a str,
     pub(crate) copies: usize,
+    /// How much memory of each node is to be free in any order.
+    pub(crate) shuffled_mib: usize,
 }
 
 /// The script for a scheduler and a seed. Each of its sections ends with a `status=` line.
@@ -35,14 +42,16 @@ pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
     let folder = quoted(&work.folder.to_string_lossy());
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
     let (command, path) = (words.join(" "), quoted(work.path));
+    let shuffled_mib = work.shuffled_mib;
     let (copies, later_us) = (work.copies, seed * LATER_US % TICK_US);
     let Steps { start, stop } = steps(scheduler);
     // Files of the host may be below /tmp, which the guest's own would hide.
     format!(
         "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
          section symbols\nhearth-region symbols; echo status=$?\n\
+         section shuffle\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
          section start\n{start}\n\
-         usleep {later_us}\n\
+         sleep {SETTLE_S}; usleep {later_us}\n\
          section command\n\
          (cd {folder}; PATH={path}; HOME=/root; export PATH HOME\n\
          exec /bin/hearth-region run {REGION} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
@@ -68,7 +77,11 @@ fn steps(scheduler: &Scheduler) -> Steps {
         },
         Scheduler::KernelCache => Steps { start: knob(1), stop: "echo status=0".into() },
         Scheduler::Hearth(_) => Steps {
-            start: format!("{HEARTH} start --policy {POLICY_FILE}; echo status=$?"),
+            // Its planner loads programs of its own when the scheduler runs already.
+            start: format!(
+                "{HEARTH} start --policy {POLICY_FILE}; echo status=$?\n\
+                 for try in $(seq 100); do {HEARTH} status | grep -q 'last step' && break; usleep 100000; done"
+            ),
             stop: format!(
                 "if grep -qx enabled {STATE}; then ended=0; else ended=1; {HEARTH} status; fi\n\
                  {HEARTH} stop 2>&1; echo status=$ended"
@@ -98,9 +111,11 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), Emulat
         let last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
         return Err(EmulateError::Command { scheduler: name, code, last_lines });
     }
-    let (symbols, said) = status(output, "symbols", &name)?;
-    if symbols != 0 {
-        return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
+    for section in ["symbols", "shuffle"] {
+        let (status, said) = status(output, section, &name)?;
+        if status != 0 {
+            return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
+        }
     }
     Ok(())
 }
@@ -126,7 +141,11 @@ mod tests {
     fn script(command: &[&str], scheduler: &Scheduler, seed: u64) -> String {
         let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
         let folder = Path::new("/home/it's here");
-        text(&Work { command: &command, folder, path: "/usr/bin:/bin", copies: 3 }, scheduler, seed)
+        text(
+            &Work { command: &command, folder, path: "/usr/bin:/bin", copies: 3, shuffled_mib: 32 },
+            scheduler,
+            seed,
+        )
     }
 
     fn hearth() -> Scheduler {
@@ -138,7 +157,7 @@ mod tests {
         let text = script(&["sh", "-c", "echo '$x' \"y\""], &Scheduler::Kernel, 2);
         assert!(text.contains("run command 3 2 -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
         assert!(text.contains("cd '/home/it'\\''s here';"), "{text}");
-        assert!(text.contains("usleep 674\n"), "{text}");
+        assert!(text.contains("sleep 2; usleep 674\n"), "{text}");
     }
 
     #[test]
@@ -165,6 +184,7 @@ mod tests {
         Output {
             sections: vec![
                 with_status("symbols", 0, "pid=1 comm=2"),
+                with_status("shuffle", 0, ""),
                 with_status("start", start, "no BTF"),
                 section("command", &[format!("status={code}")]),
                 section("said", &["oh dear".to_owned()]),
@@ -184,7 +204,7 @@ mod tests {
             error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
         );
         let text = error(output(0, 3, 0));
-        assert!(text.contains("exit code 3") && text.contains("oh dear"), "{text}");
+        assert!(text.contains("exit code 3") && text.ends_with("oh dear"), "{text}");
         assert!(error(output(0, 0, 1)).contains("a stall"));
         assert!(error(output(0, 3, 1)).contains("a stall"));
     }

@@ -7,7 +7,7 @@
 
 use crate::EmulateError;
 use hearth_guest::Shape;
-use hearth_machine::{Holds, Machine};
+use hearth_machine::Machine;
 
 /// As many CPUs as a guest can have.
 const MOST_CPUS: usize = 128;

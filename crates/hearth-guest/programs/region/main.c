@@ -3,8 +3,10 @@
  * Marks what is to be counted, for the plugin of `hearth emulate`.
  *
  *   hearth-region symbols                    tells where the kernel switches tasks, and their names
- *   hearth-region run NAME N SEED -- CMD...  runs N copies of CMD as a region; exits as the first
- *                                            that fails does, and as CMD does if none fails
+ *   hearth-region shuffle MIB SEED LIST      frees MIB of each memory node in any order, and writes
+ *                                            the files of the list anew; holds what keeps them
+ * apart hearth-region run NAME N SEED -- CMD...  runs N copies of CMD as a region; exits as the
+ * first that fails does, and as CMD does if none fails
  *
  * The first copy starts with the region; each other one up to a tick later, as SEED says. A copy
  * finds its number, from 0, in HEARTH_COPY. A copy that a signal ends counts as one that exits with
@@ -20,16 +22,6 @@
 
 #define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 127
-
-/* SplitMix64: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014. */
-static uint64_t next_random(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
 
 static pid_t start_copy(long number, uint64_t wait_ns, char **command)
 {
@@ -96,11 +88,28 @@ static void tell_symbols(void)
 	printf("pid=%u comm=%u\n", offsets.pid, offsets.comm);
 }
 
+/* A process that stays behind with all memory of this one. */
+static int hold(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (!pid)
+		for (;;)
+			pause();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "symbols")) {
 		tell_symbols();
 		return 0;
+	}
+	if (argc == 5 && !strcmp(argv[1], "shuffle")) {
+		shuffle(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv[4]);
+		return hold();
 	}
 	if (argc > 6 && !strcmp(argv[1], "run") && !strcmp(argv[5], "--")) {
 		long count = strtol(argv[3], NULL, 10);
@@ -108,6 +117,7 @@ int main(int argc, char **argv)
 		if (count >= 1 && count <= MOST_COPIES)
 			return run(argv[2], count, strtoull(argv[4], NULL, 10), argv + 6);
 	}
-	fprintf(stderr, "usage: hearth-region symbols | run NAME COPIES SEED -- COMMAND...\n");
+	fprintf(stderr, "usage: hearth-region symbols | shuffle MIB SEED LIST | run NAME COPIES "
+			"SEED -- COMMAND...\n");
 	return EXIT_USAGE;
 }

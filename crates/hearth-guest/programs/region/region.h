@@ -24,11 +24,24 @@ static inline void call(enum call operation, uint64_t first, uint64_t second)
 			 : "memory");
 }
 
+/* SplitMix64: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014. */
+static inline uint64_t next_random(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
 /* Where things are in the running kernel, for CALL_SYMBOLS. Each ends the program if it is not. */
 uint64_t kernel_symbol(const char *name);
 struct task_offsets {
 	uint32_t pid, comm;
 };
 struct task_offsets task_offsets(void);
+
+/* Frees so much of each node in an order of the seed's, and writes the files of a list anew. */
+void shuffle(uint64_t mib_of_node, uint64_t seed, const char *list);
 
 #endif
