@@ -6,7 +6,7 @@ mod binary;
 mod outcome;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use hearth_guest::{Guest, GuestError, Kernel, Output, Record};
