@@ -7,6 +7,7 @@
  *   known share NAME TIMES             CPUs 0 and 1 add to a word in turns, TIMES times each
  *   known nops NAME COUNT              COUNT instructions without references
  *   known ask NAME                     a hundred thousand loads, by the counts that the plugin tells
+ *   known clock NAME                   how long the guest says that loads from 64 MiB take
  *   known mix NAME KIB TIMES           multiplies matrices: much of everything, for speed
  */
 #include "../../hearth-guest/programs/common.h"
@@ -158,6 +159,22 @@ static void ask(const char *name)
 	       after[WORD_TASK_LOADS] - before[WORD_TASK_LOADS]);
 }
 
+static void time_loads(const char *name)
+{
+	size_t bytes = 64ul << 20;
+	uint64_t began;
+	char *memory;
+
+	pin(0);
+	memory = array(bytes, MAP_PRIVATE);
+	begin(name);
+	sched_yield();
+	began = now_ns();
+	load_lines(memory, bytes, 1);
+	printf("took ns=%lu\n", now_ns() - began);
+	end(name);
+}
+
 static void mix(const char *name, size_t bytes, long times)
 {
 	size_t side = 64, all = bytes / sizeof(int32_t) / 3 / (side * side);
@@ -197,6 +214,8 @@ int main(int count, char **words)
 		nops(name, number(words[3]));
 	else if (!strcmp(what, "ask") && count == 3)
 		ask(name);
+	else if (!strcmp(what, "clock") && count == 3)
+		time_loads(name);
 	else if (!strcmp(what, "mix") && count == 5)
 		mix(name, (size_t)number(words[3]) << 10, number(words[4]));
 	else

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 pub(crate) enum Refusal {
     #[error("plugin argument {0:?} is not of the form NAME=VALUE")]
     NotAPair(String),
-    #[error("plugin argument {0:?} is not known; there are machine, out, mode, seed and node_mib")]
+    #[error("plugin argument {0:?} is not known; there are machine, out, mode, quantum, seed and node_mib")]
     Unknown(String),
     #[error("plugin argument {name}={value}: {expected}")]
     Value { name: &'static str, value: String, expected: &'static str },
@@ -26,9 +26,18 @@ pub(crate) enum Refusal {
     Interface(i32),
     #[error("a guest of architecture {0} cannot be counted, only x86_64 in system emulation")]
     Target(String),
+    #[error(
+        "this build of QEMU keeps its clock elsewhere; mode=timed needs Debian's QEMU 10.0.2, without -icount"
+    )]
+    Clock,
+    #[error("another plugin has the guest's clock; load one plugin, or use mode=counts")]
+    ClockTaken,
     #[error("this QEMU does not export {0}; the plugin needs QEMU 10.0 as Debian builds it")]
     NoSymbol(&'static str),
 }
+
+/// Cycles by which CPUs may be apart, if nothing else is said.
+const QUANTUM_CYCLES: u64 = 20_000;
 
 /// The arguments, checked.
 #[derive(Debug)]
@@ -37,20 +46,24 @@ pub(crate) struct Arguments {
     pub(crate) out: PathBuf,
     /// Bytes of memory of each node of the guest.
     pub(crate) node_bytes: Vec<u64>,
+    /// Cycles by which CPUs may be apart, where their time drives the guest's clock.
+    pub(crate) quantum_cycles: Option<u64>,
 }
 
 impl Arguments {
     /// Reads `NAME=VALUE` pairs.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Refusal> {
         let (mut machine, mut out, mut node_bytes) = (None, None, None);
+        let (mut is_timed, mut quantum_cycles) = (false, QUANTUM_CYCLES);
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| Refusal::NotAPair(word.clone()))?;
             match name {
                 "machine" => machine = Some(Machine::load(value)?),
                 "out" => out = Some(PathBuf::from(value)),
-                "mode" => check("mode", value, "the one mode is counts", |value| value == "counts")?,
+                "mode" => is_timed = mode(value)?,
+                "quantum" => quantum_cycles = number("quantum", value)?.max(1000),
                 // Nothing here is left to chance: whoever varies a guest's start by a seed may say so.
-                "seed" => check("seed", value, "a number is expected", |value| value.parse::<u64>().is_ok())?,
+                "seed" => _ = number("seed", value)?,
                 "node_mib" => node_bytes = Some(sizes(value)?),
                 _ => return Err(Refusal::Unknown(name.to_owned())),
             }
@@ -58,18 +71,22 @@ impl Arguments {
         let machine = machine.ok_or(Refusal::Missing("machine"))?;
         let own = || machine.nodes.iter().map(|node| node.memory_bytes).collect();
         let node_bytes = node_bytes.unwrap_or_else(own);
-        Ok(Self { machine, out: out.ok_or(Refusal::Missing("out"))?, node_bytes })
+        let out = out.ok_or(Refusal::Missing("out"))?;
+        Ok(Self { machine, out, node_bytes, quantum_cycles: is_timed.then_some(quantum_cycles) })
     }
 }
 
-fn check(
-    name: &'static str,
-    value: &str,
-    expected: &'static str,
-    is_right: impl Fn(&str) -> bool,
-) -> Result<(), Refusal> {
-    let wrong = || Refusal::Value { name, value: value.to_owned(), expected };
-    is_right(value).then_some(()).ok_or_else(wrong)
+fn number(name: &'static str, value: &str) -> Result<u64, Refusal> {
+    let wrong = |_| Refusal::Value { name, value: value.to_owned(), expected: "a number is expected" };
+    value.parse().map_err(wrong)
+}
+
+fn mode(value: &str) -> Result<bool, Refusal> {
+    match value {
+        "counts" => Ok(false),
+        "timed" => Ok(true),
+        _ => Err(Refusal::Value { name: "mode", value: value.to_owned(), expected: "counts or timed" }),
+    }
 }
 
 /// `A:B:...` in MiB, as bytes.

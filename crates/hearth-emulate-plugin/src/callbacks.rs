@@ -6,6 +6,7 @@
 use crate::instructions::{LONGEST, is_call, may_change_translations};
 use crate::model::{Mode, Stretch};
 use crate::plugin::{Plugin, say};
+use crate::timing::Timing;
 use hearth_hardware::Access;
 use qemu_plugin_sys::*;
 use std::ffi::{c_uint, c_void};
@@ -58,11 +59,24 @@ unsafe extern "C" fn on_exit(_id: qemu_plugin_id_t, _: *mut c_void) {
 unsafe extern "C" fn on_cpu(_id: qemu_plugin_id_t, cpu: c_uint) {
     let this = thread::current().id();
     if *THREAD.get_or_init(|| this) != this {
-        say("the CPUs of the guest run on threads of their own; start QEMU with -accel tcg,thread=single");
-        // SAFETY: ends the process without running what other threads may be in.
-        unsafe { libc::_exit(1) };
+        give_up(
+            "the CPUs of the guest run on threads of their own; start QEMU with -accel tcg,thread=single",
+        );
     }
-    plugin().add_cpu(cpu as usize);
+    if let Err(refusal) = plugin().add_cpu(cpu as usize, own_ticks) {
+        give_up(&refusal.to_string());
+    }
+}
+
+fn give_up(reason: &str) -> ! {
+    say(reason);
+    // SAFETY: ends the process without running what other threads may be in.
+    unsafe { libc::_exit(1) }
+}
+
+/// What a time-stamp counter of the guest has.
+fn own_ticks() -> i64 {
+    plugin().own_ns() as i64
 }
 
 unsafe extern "C" fn on_call(cpu: c_uint, _: *mut c_void) {
@@ -81,6 +95,16 @@ unsafe extern "C" fn on_change_of_translations(cpu: c_uint, _: *mut c_void) {
 
 unsafe extern "C" fn on_stretch(cpu: c_uint, packed: *mut c_void) {
     plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
+}
+
+unsafe extern "C" fn on_timed_stretch(cpu: c_uint, packed: *mut c_void) {
+    plugin().execute_in_time(cpu as usize, Stretch::unpacked(packed as u64));
+}
+
+unsafe extern "C" fn on_interval(cpu: c_uint, _: *mut c_void) {
+    if let Some(timing) = &mut plugin().timing {
+        timing.look_outside(cpu as usize);
+    }
 }
 
 unsafe extern "C" fn on_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, _: *mut c_void) {
@@ -167,6 +191,8 @@ unsafe extern "C" fn on_translation(_id: qemu_plugin_id_t, block: *mut qemu_plug
     let instructions: Vec<Instruction> = (0..count).map(|index| Instruction::of(block, index)).collect();
     if plugin.model.is_some() {
         count_block(plugin, &instructions);
+    } else if let Some(timing) = &plugin.timing {
+        time_block(timing, block, count as u64);
     }
     let with = qemu_plugin_cb_flags::QEMU_PLUGIN_CB_R_REGS;
     for instruction in &instructions {
@@ -182,14 +208,36 @@ unsafe extern "C" fn on_translation(_id: qemu_plugin_id_t, block: *mut qemu_plug
 /// Has everything counted that a block does.
 fn count_block(plugin: &Plugin, instructions: &[Instruction]) {
     let without = qemu_plugin_cb_flags::QEMU_PLUGIN_CB_NO_REGS;
+    let callback = if plugin.timing.is_some() { on_timed_stretch } else { on_stretch };
     for (first, stretch) in stretches(plugin, instructions) {
-        instructions[first].call_before(on_stretch, without, stretch.packed());
+        instructions[first].call_before(callback, without, stretch.packed());
     }
     for instruction in instructions {
         instruction.call_after_references();
         if may_change_translations(&instruction.code[..instruction.length]) {
             instruction.call_before(on_change_of_translations, without, 0);
         }
+    }
+}
+
+/// Has the time counted that a block takes outside of regions.
+fn time_block(timing: &Timing, block: *mut qemu_plugin_tb, instructions: u64) {
+    let (counter, most) = timing.outside();
+    let add = qemu_plugin_op::QEMU_PLUGIN_INLINE_ADD_U64;
+    let (none, without) = (std::ptr::null_mut(), qemu_plugin_cb_flags::QEMU_PLUGIN_CB_NO_REGS);
+    let reached = qemu_plugin_cond::QEMU_PLUGIN_COND_GE;
+    // SAFETY: QEMU is translating this block, and the counter has a word for each CPU.
+    unsafe {
+        qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(block, add, counter, instructions);
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(
+            block,
+            Some(on_interval),
+            without,
+            reached,
+            counter,
+            most,
+            none,
+        );
     }
 }
 

@@ -1,20 +1,25 @@
 //! The plugin of QEMU that keeps the caches under a guest, and counts who serves its references.
 //!
 //! ```text
-//! -plugin libhearth_emulate_plugin.so,machine=FILE.toml,out=FILE.json[,node_mib=A:B:...][,seed=N][,mode=counts]
+//! -plugin libhearth_emulate_plugin.so,machine=FILE.toml,out=FILE.json[,node_mib=A:B:...][,seed=N]
+//!         [,mode=counts|timed][,quantum=CYCLES]
 //! ```
 //! QEMU calls back before code is executed and after each load and store (`callbacks`). Addresses become lines of
 //! memory (`translations`, `layout`), lines go to the caches of `hearth-hardware` (`model`), and what they count goes to
-//! the task that ran (`tasks`). Programs of the guest say what is to be counted (`plugin`).
+//! the task that ran (`tasks`). Programs of the guest say what is to be counted (`plugin`). In timed mode what it all
+//! costs drives the guest's clock (`timing`, `clock`, `time`).
 
 mod arguments;
 mod callbacks;
+mod clock;
 mod instructions;
 mod layout;
 mod model;
 mod plugin;
 mod qemu;
 mod tasks;
+mod time;
+mod timing;
 mod translations;
 
 use arguments::{Arguments, Refusal};

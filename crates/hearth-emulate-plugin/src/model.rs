@@ -83,15 +83,16 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// A machine with cold caches, in which nobody waits for a bus or a node's memory: the CPUs have no clock in
-    /// common.
+    /// A machine with cold caches. Unless its CPUs have a clock in common, nobody waits for a bus or a node's memory.
     ///
     /// # Errors
     /// A machine or memory that [`Memory`] refuses.
-    pub(crate) fn new(machine: &Machine, node_bytes: &[u64]) -> Result<Self, Unsupported> {
+    pub(crate) fn new(machine: &Machine, node_bytes: &[u64], has_clock: bool) -> Result<Self, Unsupported> {
         let mut machine = machine.clone();
-        machine.memory.bandwidth_bytes_per_s = u64::MAX;
-        machine.memory.link_bytes_per_s = None;
+        if !has_clock {
+            machine.memory.bandwidth_bytes_per_s = u64::MAX;
+            machine.memory.link_bytes_per_s = None;
+        }
         let memory = Memory::new(&machine, node_bytes)?;
         let cpu = |port: &Rc<Port>| Cpu {
             port: Rc::clone(port),
@@ -168,6 +169,19 @@ impl Model {
         if line != NO_LINE && !executing.port.fetch_line(line) {
             self.memory.reference(cpu, line, Access::Fetch);
         }
+    }
+
+    /// What a CPU's execution took so far: a cycle for each instruction, and the stalls.
+    #[inline(always)]
+    pub(crate) fn executed_ps(&self, cpu: usize) -> u64 {
+        let Cpu { port, instructions, .. } = &self.cpus[cpu];
+        instructions * port.cycle_ps() + port.stall_ps()
+    }
+
+    /// Tells a CPU the time, by which it waits for what others use.
+    #[inline(always)]
+    pub(crate) fn set_time(&mut self, cpu: usize, ps: u64) {
+        self.cpus[cpu].port.set_now_ps(ps);
     }
 
     /// Addresses may mean something else on a CPU from now on.
@@ -261,7 +275,7 @@ mod tests {
     #[test]
     fn a_stream_is_served_as_without_translations_and_ports() {
         let machine = machine();
-        let mut model = Model::new(&machine, &[NODE; 4]).unwrap();
+        let mut model = Model::new(&machine, &[NODE; 4], false).unwrap();
         let mut memory = Memory::new(&machine, &[NODE; 4]).unwrap();
         for (number, (cpu, place, access)) in stream().enumerate() {
             model.data(cpu, SEEN_AT + place, 8, access, physical);
@@ -283,14 +297,14 @@ mod tests {
     #[test]
     fn a_reference_that_spans_two_lines_is_two() {
         let machine = machine();
-        let mut model = Model::new(&machine, &[NODE; 4]).unwrap();
+        let mut model = Model::new(&machine, &[NODE; 4], false).unwrap();
         model.data(0, SEEN_AT + machine.line_bytes - 4, 8, Access::Read, physical);
         assert_eq!((model.counts(0).loads, model.counts(0).l1d_misses), (2, 2));
     }
 
     #[test]
     fn code_is_fetched_by_lines_and_counted_by_instructions() {
-        let mut model = Model::new(&machine(), &[NODE; 4]).unwrap();
+        let mut model = Model::new(&machine(), &[NODE; 4], false).unwrap();
         for line in [Some(3), Some(3), None] {
             model.execute(1, Stretch::new(line, 5, Mode::Kernel));
         }
@@ -301,7 +315,7 @@ mod tests {
 
     #[test]
     fn memory_that_nobody_named_is_noticed_and_devices_are_not() {
-        let mut model = Model::new(&machine(), &[NODE; 4]).unwrap();
+        let mut model = Model::new(&machine(), &[NODE; 4], false).unwrap();
         model.data(0, SEEN_AT, 8, Access::Read, |_| None);
         assert_eq!(model.unnamed(), None);
         model.data(0, SEEN_AT, 8, Access::Read, |_| Some(4 * NODE));

@@ -12,6 +12,7 @@ use crate::arguments::{Arguments, Refusal};
 use crate::model::{Mode, Model, Stretch};
 use crate::qemu::{Beside, Registers};
 use crate::tasks::{Named, Tasks};
+use crate::timing::Timing;
 use hearth_emulate::counts::{Counts, Region, Report, SCHEMA};
 use qemu_plugin_sys::qemu_plugin_id_t;
 use std::fs::File;
@@ -58,6 +59,7 @@ pub(crate) struct Plugin {
     tasks: Tasks,
     pub(crate) symbols: Option<Symbols>,
     report: Report,
+    pub(crate) timing: Option<Timing>,
 }
 
 impl Plugin {
@@ -71,7 +73,10 @@ impl Plugin {
             let name = machine.name.clone();
             return Err(Refusal::TooManyCpus { guest: cpus, machine: name, cpus: machine.cpus() });
         }
-        Model::new(machine, &arguments.node_bytes)?;
+        Model::new(machine, &arguments.node_bytes, arguments.quantum_cycles.is_some())?;
+        let quantum = arguments.quantum_cycles;
+        let timing =
+            quantum.map(|quantum| Timing::new(machine.cpus(), machine.cycle_ps(), quantum)).transpose()?;
         let report = Report {
             schema: SCHEMA,
             machine: machine.name.clone(),
@@ -90,14 +95,22 @@ impl Plugin {
             tasks: Tasks::new(machine),
             symbols: None,
             report,
+            timing,
             arguments,
         })
     }
 
     /// QEMU is about to start a CPU, after those of smaller numbers.
-    pub(crate) fn add_cpu(&mut self, cpu: usize) {
+    ///
+    /// # Errors
+    /// A clock that cannot be taken over.
+    pub(crate) fn add_cpu(&mut self, cpu: usize, own_ticks: fn() -> i64) -> Result<(), Refusal> {
+        if let Some(timing) = &mut self.timing {
+            timing.add_cpu(cpu, own_ticks)?;
+        }
         self.beside.tell_cpus_apart(cpu);
         self.registers.push(Registers::find());
+        Ok(())
     }
 
     /// The line of a piece of code, if it is in memory.
@@ -129,6 +142,20 @@ impl Plugin {
         }
         let Some(model) = &mut self.model else { return };
         model.execute(cpu, stretch);
+    }
+
+    /// The same, where it takes time.
+    #[inline(always)]
+    pub(crate) fn execute_in_time(&mut self, cpu: usize, stretch: Stretch) {
+        self.execute(cpu, stretch);
+        if let (Some(timing), Some(model)) = (&mut self.timing, &mut self.model) {
+            timing.pass(cpu, model);
+        }
+    }
+
+    /// The time of the CPU that this thread runs, in nanoseconds.
+    pub(crate) fn own_ns(&mut self) -> u64 {
+        self.timing.as_mut().map_or(0, |timing| timing.own_ns(self.model.as_ref()))
     }
 
     /// The kernel switches tasks on a CPU.
@@ -245,7 +272,10 @@ impl Plugin {
             Phase::Beginning { name } => self.start(name),
             Phase::Ending { mut region, begin_ns, next } => {
                 region.guest_ns = self.beside.clock_ns().saturating_sub(begin_ns);
-                self.model = None;
+                let model = self.model.take();
+                if let Some(timing) = &mut self.timing {
+                    timing.change(model.as_ref());
+                }
                 self.finish(region);
                 if let Some(name) = next {
                     self.start(name);
@@ -256,8 +286,11 @@ impl Plugin {
     }
 
     fn start(&mut self, name: String) {
-        match Model::new(&self.arguments.machine, &self.arguments.node_bytes) {
+        match Model::new(&self.arguments.machine, &self.arguments.node_bytes, self.timing.is_some()) {
             Ok(mut model) => {
+                if let Some(timing) = &mut self.timing {
+                    timing.change(None);
+                }
                 self.tasks.begin_region();
                 (0..model.cpus()).for_each(|cpu| model.set_task(cpu, self.tasks.number_on(cpu), false));
                 self.model = Some(model);

@@ -25,7 +25,8 @@ pub(crate) struct Beside {
     write_memory: unsafe extern "C" fn(*mut c_void, u64, *mut c_void, usize, bool) -> c_int,
 }
 
-fn symbol(name: &'static CStr) -> Result<*mut c_void, Refusal> {
+/// The address of a function or variable of the program that has loaded this.
+pub(crate) fn symbol(name: &'static CStr) -> Result<*mut c_void, Refusal> {
     // SAFETY: both arguments are as `dlsym` wants them.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     let name = || name.to_str().unwrap_or_default();

@@ -2,17 +2,15 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "../../hearth-guest/tests/common/outcome.rs"]
-mod outcome;
+mod common;
 
-use hearth_emulate::counts::{Counts, Region, Report, Task};
-use hearth_guest::{Guest, Kernel, NS_PER_INSTRUCTION, available};
-use std::path::{Path, PathBuf};
+use common::{MACHINE, known, plugin};
+use hearth_emulate::counts::{Counts, Region, Task};
+use hearth_guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::{env, fs};
 
-const KNOWN: &str = concat!(env!("OUT_DIR"), "/known");
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine.toml");
 const LINE: u64 = 64;
 
 const SCRIPT: &str = "
@@ -30,52 +28,18 @@ known nops nops 2000000
 known ask ask
 ";
 
-/// The library that cargo built for this test.
-fn plugin() -> PathBuf {
-    let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
-    folder.join("libhearth_emulate_plugin.so")
-}
-
-/// Boots a guest over the machine of the tests: what the plugin wrote, and what the guest said.
 fn boot() -> (String, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("counts.json");
-    let arguments = [
-        ("machine", MACHINE.to_owned()),
-        ("out", out.display().to_string()),
-        ("node_mib", "512:512".to_owned()),
-    ];
-    let guest = Guest::new(Kernel::Pinned)
-        .memory_mib(1024)
-        .cpu_feature("-erms")
-        .cpu_feature("-fsrm")
-        .file(KNOWN, "/bin/known")
-        .plugin(&plugin(), &arguments);
-    let output = guest.run(SCRIPT).unwrap();
-    assert_eq!(output.status, 0, "{:?}", output.sections);
-    assert_eq!(output.kernel_trouble(), Vec::<&str>::new());
-    (fs::read_to_string(out).unwrap(), output.section("known").unwrap().lines.clone())
+    common::boot(Mode::Deterministic, SCRIPT)
 }
 
 /// One boot for all tests; nothing, with the reason printed, where no guest can boot.
 fn booted() -> Option<&'static (String, Vec<String>)> {
     static BOOTED: OnceLock<(String, Vec<String>)> = OnceLock::new();
-    if let Err(error) = available() {
-        outcome::skipped(&error.to_string());
-        return None;
-    }
-    outcome::ran();
-    Some(BOOTED.get_or_init(boot))
+    common::can_boot().then(|| BOOTED.get_or_init(boot))
 }
 
 fn region(name: &str) -> Option<Region> {
-    let report: Report = serde_json::from_str(&booted()?.0).unwrap();
-    assert_eq!((report.schema, report.machine.as_str(), report.cycle_ps), (1, "known", 500));
-    Some(report.regions.into_iter().find(|region| region.name == name).unwrap())
-}
-
-fn known(region: &Region) -> &Task {
-    region.tasks.iter().find(|task| task.comm == "known").unwrap()
+    Some(common::region(&booted()?.0, name))
 }
 
 /// Within 1 % of `all`, and a little for what interrupts do.

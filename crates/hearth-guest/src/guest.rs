@@ -18,6 +18,9 @@ const MOST_ICOUNT_SHIFT: u32 = 10;
 /// Without this, self-tests of the kernel run beside the script; with `damon_stat`, a monitor does.
 const QUIET_KERNEL: &str = "cryptomgr.notests damon_stat.enabled=N";
 
+/// CPUs that start wait for each other in loops, in which a CPU that takes turns can only lose time.
+const TIMED_KERNEL: &str = "tsc=reliable cpuhp.parallel=0 cpu_init_udelay=0";
+
 /// Which kernel boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
@@ -36,6 +39,8 @@ pub enum Kernel {
 pub enum Mode {
     /// In turns, on a clock that counts instructions: the same bytes every time.
     Deterministic,
+    /// In turns, on a clock that a plugin moves: the same bytes every time, if the plugin is.
+    Timed,
     /// At once, each on a thread of its own.
     Concurrent,
 }
@@ -263,7 +268,11 @@ impl Guest {
         qemu.args(["-cpu", &self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
         self.shape.tell(qemu, &memory);
         qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
-        let clock = if self.mode == Mode::Deterministic { "tsc=reliable" } else { "" };
+        let clock = match self.mode {
+            Mode::Deterministic => "tsc=reliable",
+            Mode::Timed => TIMED_KERNEL,
+            Mode::Concurrent => "",
+        };
         qemu.arg("-append").arg(format!(
             "console=ttyS0 panic=-1 quiet nokaslr {QUIET_KERNEL} {clock}{}",
             self.kernel_arguments
@@ -274,13 +283,15 @@ impl Guest {
             qemu.arg("-plugin").arg(plugin);
         }
         match self.mode {
-            Mode::Deterministic => {
+            Mode::Deterministic | Mode::Timed => {
                 qemu.args(["-accel", "tcg,thread=single", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
-                qemu.arg("-icount").arg(format!("shift={},sleep=off", self.icount_shift));
             }
             Mode::Concurrent => {
                 qemu.args(["-accel", "tcg,thread=multi"]);
             }
+        }
+        if self.mode == Mode::Deterministic {
+            qemu.arg("-icount").arg(format!("shift={},sleep=off", self.icount_shift));
         }
     }
 
@@ -332,6 +343,8 @@ mod tests {
     fn only_a_deterministic_guest_counts_instructions() {
         assert!(told(&Guest::new(Kernel::Pinned)).contains("-icount shift=3"));
         assert!(!told(&Guest::new(Kernel::Pinned).mode(Mode::Concurrent)).contains("-icount"));
+        let timed = told(&Guest::new(Kernel::Pinned).mode(Mode::Timed));
+        assert!(timed.contains("thread=single") && !timed.contains("-icount"), "{timed}");
     }
 
     #[test]

@@ -159,6 +159,12 @@ impl Port {
         self.moved.get()
     }
 
+    /// Picoseconds beyond a first-level hit that references took so far.
+    #[inline(always)]
+    pub fn stall_ps(&self) -> u64 {
+        self.counting.stall_ps.get()
+    }
+
     /// All counts so far.
     pub fn counters(&self) -> Counters {
         self.counting.read()
