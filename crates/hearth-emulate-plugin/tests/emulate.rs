@@ -51,6 +51,7 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
         folder: "/".into(),
         path: "/usr/bin:/bin".into(),
         copies: 3,
+        is_timed: false,
         memory_mib: None,
         limit: Duration::from_secs(300),
     }

@@ -3,7 +3,7 @@
 use crate::counts::Region;
 use crate::script::{self, Work};
 use crate::{EmulateError, Files, Scheduler, plugin, topology};
-use hearth_guest::{Guest, GuestError, Kernel};
+use hearth_guest::{Guest, GuestError, Kernel, Mode};
 use hearth_machine::Machine;
 use serde::Serialize;
 use std::fs;
@@ -42,6 +42,8 @@ pub struct Emulation {
     pub path: String,
     /// How many run at once.
     pub copies: usize,
+    /// Whether what the CPUs do drives the guest's clock; else it counts their instructions.
+    pub is_timed: bool,
     /// The guest's memory; nothing for as much as the files make likely.
     pub memory_mib: Option<usize>,
     /// When a guest is killed, in time of the host.
@@ -113,10 +115,11 @@ impl Emulation {
             self.files.iter().map(|(place, _)| format!("{}\n", place.display())).collect();
         let list = written(folder.join("files"), &places.concat())?;
         let memory = self.node_memory_mib();
-        let arguments = plugin::arguments(&machine, out, seed, &memory);
+        let arguments = plugin::arguments(&machine, out, self.is_timed, seed, &memory);
         let mut guest = Guest::new(Kernel::Pinned)
             .shape(shape)
             .node_memory_mib(&memory)
+            .mode(if self.is_timed { Mode::Timed } else { Mode::Deterministic })
             .ns_per_instruction(topology::ns_per_instruction(&self.machine))
             .kernel_arguments(QUICK_BOOT)
             .file(list, script::LIST_FILE)

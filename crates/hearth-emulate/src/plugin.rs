@@ -36,6 +36,7 @@ pub fn library() -> Result<PathBuf, EmulateError> {
 pub(crate) fn arguments(
     machine: &Path,
     out: &Path,
+    is_timed: bool,
     seed: u64,
     node_mib: &[usize],
 ) -> [(&'static str, String); 5] {
@@ -43,7 +44,7 @@ pub(crate) fn arguments(
     [
         ("machine", machine.display().to_string()),
         ("out", out.display().to_string()),
-        ("mode", "counts".to_owned()),
+        ("mode", if is_timed { "timed" } else { "counts" }.to_owned()),
         ("seed", seed.to_string()),
         ("node_mib", sizes.join(":")),
     ]
@@ -95,8 +96,11 @@ mod tests {
 
     #[test]
     fn memory_of_nodes_is_told_in_order() {
-        let arguments = arguments(Path::new("/m.toml"), Path::new("/o.json"), 7, &[512, 0, 1024]);
+        let arguments = arguments(Path::new("/m.toml"), Path::new("/o.json"), true, 7, &[512, 0, 1024]);
         assert!(arguments.contains(&("node_mib", "512:0:1024".to_owned())));
-        assert!(arguments.contains(&("seed", "7".to_owned())));
+        assert!(
+            arguments.contains(&("seed", "7".to_owned()))
+                && arguments.contains(&("mode", "timed".to_owned()))
+        );
     }
 }

@@ -16,6 +16,8 @@ pub struct Comparison {
     pub command: String,
     /// How many of it ran at once.
     pub copies: usize,
+    /// Whether the guest's clock moved by what its CPUs did.
+    pub is_timed: bool,
     /// The seeds that were asked for.
     pub seeds: Vec<u64>,
     /// Whether runs are missing because of an interruption or a failure.
@@ -261,6 +263,7 @@ pub mod tests {
             machine_description: "A machine".into(),
             command: "sort f".into(),
             copies: 1,
+            is_timed: false,
             seeds: (1..=schedulers[0].1.len() as u64).collect(),
             partial: false,
             schedulers: schedulers.iter().map(runs).collect(),

@@ -56,6 +56,10 @@ pub struct Arguments {
     /// Take a program along that the command runs, with its libraries
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
+    /// Have what the CPUs do, stalls included, drive the guest's clock: ticks, slices and elapsed time are the
+    /// machine's. It takes longer, and one build of QEMU
+    #[arg(long)]
+    timed: bool,
     /// The guest's memory in MiB [default: as the files make likely]
     #[arg(long, value_name = "MIB", value_parser = memory)]
     memory: Option<usize>,

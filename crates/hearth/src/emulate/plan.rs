@@ -43,6 +43,7 @@ impl Plan {
             folder: env::current_dir().context("the current folder is not known").map_err(Failure::Failed)?,
             path,
             copies: arguments.copies,
+            is_timed: arguments.timed,
             memory_mib: arguments.memory,
             limit: arguments.limit,
         };
@@ -59,7 +60,7 @@ impl Plan {
     /// What a reader of the figures should know beforehand.
     pub fn notes(&self) -> Vec<String> {
         let slowness = topology::slowness(&self.emulation.machine);
-        let slow = (slowness >= SLOW).then(|| {
+        let slow = (slowness >= SLOW && !self.emulation.is_timed).then(|| {
             format!(
                 "{} executes {slowness:.0} times as many instructions between two ticks as the guest does: time \
                  slices are too short by as much, and switches too many, under every scheduler",
@@ -91,6 +92,7 @@ impl Plan {
             machine_description: machine.description.clone(),
             command: self.command.clone(),
             copies: self.emulation.copies,
+            is_timed: self.emulation.is_timed,
             seeds: self.seeds.clone(),
             partial,
             schedulers: schedulers.collect(),

@@ -42,7 +42,9 @@ fn columns(comparison: &Comparison) -> Vec<Column> {
         ("busiest\nCPU ms", |is, _| spread(&is.busiest_ms, format::significant)),
         ("misses\nM", |is, _| spread(&is.misses, format::millions)),
         ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
-        ("guest's\nms", |is, _| spread(&is.guest_ms, format::significant)),
+        (if comparison.is_timed { "elapsed\nms" } else { "guest's\nms" }, |is, _| {
+            spread(&is.guest_ms, format::significant)
+        }),
         ("\nswitches", |is, _| count(&is.switches)),
         ("CPU\nmoves", |is, _| count(&is.cpu_moves)),
     ];
