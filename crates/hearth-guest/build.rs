@@ -14,6 +14,7 @@ fn main() {
     compile(&["programs/bench.c".into()], &out.join("bench"));
     let tasks = [c_files("programs/tasks"), c_files(HINTS)].concat();
     compile(&tasks, &out.join("tasks"));
+    compile(&c_files("programs/region"), &out.join("hearth-region"));
 }
 
 fn c_files(folder: &str) -> Vec<PathBuf> {

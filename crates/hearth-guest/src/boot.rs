@@ -1,9 +1,13 @@
 //! One run of QEMU: its files, its end, and its limit.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use tempfile::TempDir;
 
@@ -12,6 +16,8 @@ use crate::{GuestError, Output};
 const TAIL_LINES: usize = 30;
 /// How `timeout --signal=KILL` says that it had to.
 const KILLED_BY_TIMEOUT: i32 = 137;
+/// How often a running guest is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The folder of one run.
 pub(crate) struct Boot {
@@ -47,18 +53,27 @@ impl Boot {
     }
 
     /// Runs QEMU to its end and reads what the guest wrote.
-    pub(crate) fn run(&self, mut qemu: Command, limit: Duration) -> Result<Output, GuestError> {
-        let ended = qemu.stdin(Stdio::null()).stdout(Stdio::null()).output();
+    pub(crate) fn run(
+        &self,
+        mut qemu: Command,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<Output, GuestError> {
+        let errors = self.folder.path().join("errors");
+        let file = File::create(&errors).map_err(GuestError::file(&errors))?;
+        let child = qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).spawn();
+        let ended = child.and_then(|child| wait(child, stop));
         let ended = ended.map_err(|source| GuestError::Start { program: "qemu-system-x86_64", source })?;
+        let Some(status) = ended else { return Err(GuestError::Stopped) };
         let console = self.read(self.console());
         let results = self.read(self.results());
-        if ended.status.code() == Some(KILLED_BY_TIMEOUT) {
+        if status.code() == Some(KILLED_BY_TIMEOUT) {
             return Err(GuestError::TimeLimit { limit, tail: tail(&console, &results) });
         }
         match Output::parse(&results, &console) {
             Some(output) => Ok(output),
             None => Err(GuestError::Incomplete {
-                qemu: format!("QEMU: {} {}", ended.status, String::from_utf8_lossy(&ended.stderr).trim()),
+                qemu: format!("QEMU: {status} {}", self.read(errors).trim()),
                 tail: tail(&console, &results),
             }),
         }
@@ -66,6 +81,23 @@ impl Boot {
 
     fn read(&self, path: PathBuf) -> String {
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+    }
+}
+
+/// How it ended; nothing if it was made to end because `stop` became true.
+fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            // Ctrl-C reaches QEMU by itself, and may have ended it before anybody looked.
+            return Ok((!stop.load(Ordering::Relaxed)).then_some(status));
+        }
+        if stop.load(Ordering::Relaxed) {
+            // `timeout` passes this one on to QEMU, and would leave QEMU behind at any harder one.
+            kill_process(Pid::from_child(&child), Signal::TERM)?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(LOOK);
     }
 }
 

@@ -35,6 +35,9 @@ pub enum GuestError {
         /// The last lines of its console and results.
         tail: String,
     },
+    /// The guest was made to end.
+    #[error("the guest was stopped")]
+    Stopped,
     /// The guest ended without running its script to the end.
     #[error("the guest ended before its script did ({qemu}); it had said:\n{tail}")]
     Incomplete {

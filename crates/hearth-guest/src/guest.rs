@@ -3,17 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::boot::{self, Boot};
-use crate::{GuestError, Output, image, install, libraries};
+use crate::{GuestError, Output, image, install, libraries::libraries};
 
 /// How far a deterministic guest's clock moves with each instruction.
 pub const NS_PER_INSTRUCTION: u64 = 1 << ICOUNT_SHIFT;
 const ICOUNT_SHIFT: u32 = 3;
+/// The most that QEMU takes.
+const MOST_ICOUNT_SHIFT: u32 = 10;
 
 /// Without this, self-tests of the kernel run beside the script; with `damon_stat`, a monitor does.
 const QUIET_KERNEL: &str = "cryptomgr.notests damon_stat.enabled=N";
+
+/// CPUs that start wait for each other in loops, in which a CPU that takes turns can only lose time.
+const TIMED_KERNEL: &str = "tsc=reliable cpuhp.parallel=0 cpu_init_udelay=0";
 
 /// Which kernel boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +39,8 @@ pub enum Kernel {
 pub enum Mode {
     /// In turns, on a clock that counts instructions: the same bytes every time.
     Deterministic,
+    /// In turns, on a clock that a plugin moves: the same bytes every time, if the plugin is.
+    Timed,
     /// At once, each on a thread of its own.
     Concurrent,
 }
@@ -98,6 +106,9 @@ pub struct Guest {
     memory_mib: usize,
     node_memory_mib: Vec<usize>,
     kernel_arguments: String,
+    cpu_features: String,
+    icount_shift: u32,
+    plugin: Option<String>,
     files: BTreeMap<PathBuf, PathBuf>,
     limit: Duration,
 }
@@ -112,6 +123,9 @@ impl Guest {
             memory_mib: 2048,
             node_memory_mib: Vec::new(),
             kernel_arguments: String::new(),
+            cpu_features: String::new(),
+            icount_shift: ICOUNT_SHIFT,
+            plugin: None,
             files: BTreeMap::new(),
             limit: Duration::from_secs(600),
         }
@@ -153,6 +167,32 @@ impl Guest {
         self
     }
 
+    /// What its CPUs have beside what they have anyway, or lack, as QEMU's `-cpu` says it: `-erms`.
+    #[must_use]
+    pub fn cpu_feature(mut self, feature: &str) -> Self {
+        self.cpu_features = format!("{},{feature}", self.cpu_features);
+        self
+    }
+
+    /// How far a deterministic guest's clock moves with each instruction, in place of
+    /// [`NS_PER_INSTRUCTION`]: the nearest power of two, 1 to 1024.
+    #[must_use]
+    pub fn ns_per_instruction(mut self, ns: f64) -> Self {
+        self.icount_shift = ns.max(1.0).log2().round().min(f64::from(MOST_ICOUNT_SHIFT)) as u32;
+        self
+    }
+
+    /// Has QEMU load a plugin, with its arguments by name.
+    #[must_use]
+    pub fn plugin(mut self, library: &Path, arguments: &[(&str, String)]) -> Self {
+        let mut option = escaped(&library.to_string_lossy());
+        for (name, value) in arguments {
+            option += &format!(",{name}={}", escaped(value));
+        }
+        self.plugin = Some(option);
+        self
+    }
+
     /// Puts a file of the host into the guest, where it may be executed.
     #[must_use]
     pub fn file(mut self, host: impl AsRef<Path>, guest: impl AsRef<Path>) -> Self {
@@ -168,11 +208,8 @@ impl Guest {
         guest: impl AsRef<Path>,
         folders: &[PathBuf],
     ) -> Result<Self, GuestError> {
-        for library in libraries::of(host.as_ref(), folders)? {
-            let name = library.file_name().unwrap_or_default().to_owned();
-            let is_linker = name.to_string_lossy().starts_with("ld-linux");
-            let folder = if is_linker { "/lib64" } else { "/lib/x86_64-linux-gnu" };
-            self = self.file(&library, Path::new(folder).join(name));
+        for library in libraries(host.as_ref(), folders)? {
+            self = self.file(library.host, library.guest);
         }
         Ok(self.file(host, guest))
     }
@@ -187,6 +224,11 @@ impl Guest {
     /// Boots the guest, runs a shell script in it, and shuts it down. In the script,
     /// `section NAME` starts a section of the output.
     pub fn run(&self, script: &str) -> Result<Output, GuestError> {
+        self.run_unless(script, &AtomicBool::new(false))
+    }
+
+    /// The same, but ends the guest when `stop` becomes true: [`GuestError::Stopped`].
+    pub fn run_unless(&self, script: &str, stop: &AtomicBool) -> Result<Output, GuestError> {
         self.check()?;
         let kernel = install::kernel_image(self.kernel);
         if !kernel.is_file() {
@@ -197,7 +239,7 @@ impl Guest {
         image::write(&boot.initrd(), script, &self.files)?;
         let mut qemu = boot::qemu_within(self.limit);
         self.tell(&mut qemu, &kernel, &boot);
-        boot.run(qemu, self.limit)
+        boot.run(qemu, self.limit, stop)
     }
 
     fn check(&self) -> Result<(), GuestError> {
@@ -223,31 +265,46 @@ impl Guest {
     fn tell(&self, qemu: &mut Command, kernel: &Path, boot: &Boot) {
         let memory = self.memory_of_nodes();
         qemu.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"]);
-        qemu.args(["-cpu", self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
+        qemu.args(["-cpu", &self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
         self.shape.tell(qemu, &memory);
         qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
-        let clock = if self.mode == Mode::Deterministic { "tsc=reliable" } else { "" };
+        let clock = match self.mode {
+            Mode::Deterministic => "tsc=reliable",
+            Mode::Timed => TIMED_KERNEL,
+            Mode::Concurrent => "",
+        };
         qemu.arg("-append").arg(format!(
             "console=ttyS0 panic=-1 quiet nokaslr {QUIET_KERNEL} {clock}{}",
             self.kernel_arguments
         ));
         qemu.arg("-serial").arg(format!("file:{}", boot.console().display()));
         qemu.arg("-serial").arg(format!("file:{}", boot.results().display()));
+        if let Some(plugin) = &self.plugin {
+            qemu.arg("-plugin").arg(plugin);
+        }
         match self.mode {
-            Mode::Deterministic => {
+            Mode::Deterministic | Mode::Timed => {
                 qemu.args(["-accel", "tcg,thread=single", "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
-                qemu.arg("-icount").arg(format!("shift={ICOUNT_SHIFT},sleep=off"));
             }
             Mode::Concurrent => {
                 qemu.args(["-accel", "tcg,thread=multi"]);
             }
         }
+        if self.mode == Mode::Deterministic {
+            qemu.arg("-icount").arg(format!("shift={},sleep=off", self.icount_shift));
+        }
     }
 
     /// Hardware threads are told of only where the vendor has them.
-    fn cpu_model(&self) -> &'static str {
-        if self.shape.threads_per_core > 1 { "max,vendor=GenuineIntel" } else { "max" }
+    fn cpu_model(&self) -> String {
+        let vendor = if self.shape.threads_per_core > 1 { ",vendor=GenuineIntel" } else { "" };
+        format!("max{vendor}{}", self.cpu_features)
     }
+}
+
+/// A value of an option of QEMU, whose parts are joined by commas.
+fn escaped(value: &str) -> String {
+    value.replace(',', ",,")
 }
 
 #[cfg(test)]
@@ -286,6 +343,29 @@ mod tests {
     fn only_a_deterministic_guest_counts_instructions() {
         assert!(told(&Guest::new(Kernel::Pinned)).contains("-icount shift=3"));
         assert!(!told(&Guest::new(Kernel::Pinned).mode(Mode::Concurrent)).contains("-icount"));
+        let timed = told(&Guest::new(Kernel::Pinned).mode(Mode::Timed));
+        assert!(timed.contains("thread=single") && !timed.contains("-icount"), "{timed}");
+    }
+
+    #[test]
+    fn the_clock_moves_by_a_power_of_two() {
+        for (ns, shift) in [(0.1, 0), (1.0, 0), (2.9, 2), (8.0, 3), (1e9, 10)] {
+            let text = told(&Guest::new(Kernel::Pinned).ns_per_instruction(ns));
+            assert!(text.contains(&format!("-icount shift={shift},")), "{ns}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_plugin_has_its_arguments_by_name() {
+        let arguments = [("out", "a,b.json".to_owned()), ("seed", "1".to_owned())];
+        let text = told(&Guest::new(Kernel::Pinned).plugin(Path::new("/p.so"), &arguments));
+        assert!(text.contains("-plugin /p.so,out=a,,b.json,seed=1"), "{text}");
+    }
+
+    #[test]
+    fn cpus_may_lack_features() {
+        let text = told(&Guest::new(Kernel::Pinned).cpu_feature("-erms").cpu_feature("-fsrm"));
+        assert!(text.contains("-cpu max,-erms,-fsrm "), "{text}");
     }
 
     #[test]

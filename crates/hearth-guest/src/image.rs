@@ -11,7 +11,7 @@ use cpio::newc::{Builder, trailer};
 use crate::{GuestError, programs};
 
 const INIT: &str = include_str!("init.sh");
-const BUSYBOX: &str = "/bin/busybox";
+pub(crate) const BUSYBOX: &str = "/bin/busybox";
 const FOLDERS: [&str; 8] = ["bin", "dev", "proc", "root", "run", "sys", "tmp", "var"];
 
 const FOLDER: u32 = 0o040_755;
@@ -40,6 +40,7 @@ fn own_files() -> BTreeMap<PathBuf, PathBuf> {
         (PathBuf::from("/bin/busybox"), PathBuf::from(BUSYBOX)),
         (PathBuf::from("/bin/bench"), programs::bench()),
         (PathBuf::from("/bin/tasks"), programs::tasks()),
+        (PathBuf::from("/bin/hearth-region"), programs::region()),
     ])
 }
 

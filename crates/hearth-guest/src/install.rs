@@ -24,6 +24,36 @@ pub(crate) fn kernel_image(kernel: Kernel) -> PathBuf {
     })
 }
 
+/// The oldest QEMU whose guests are known to run.
+const QEMU_MAJOR: u32 = 10;
+const QEMU: &str = "qemu-system-x86_64";
+
+/// Whether this host has what one guest needs, with tools/install-guest at hand or not: QEMU, busybox
+/// and the kernel.
+///
+/// # Errors
+/// What is missing or too old.
+pub fn ready(kernel: Kernel) -> Result<(), GuestError> {
+    let output = Command::new(QEMU).arg("--version").output();
+    let output = output.map_err(|source| GuestError::Start { program: QEMU, source })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let missing = |what: String| Err(GuestError::NotInstalled(format!("{what}: run tools/install-guest")));
+    if major(&text).is_none_or(|major| major < QEMU_MAJOR) {
+        let said = text.lines().next().unwrap_or_default();
+        return missing(format!("{QEMU} is too old, {QEMU_MAJOR} is the least; it says {said:?}"));
+    }
+    match [PathBuf::from(crate::image::BUSYBOX), kernel_image(kernel)].iter().find(|path| !path.is_file()) {
+        Some(path) => missing(format!("{} is missing", path.display())),
+        None => Ok(()),
+    }
+}
+
+/// Of `QEMU emulator version 10.0.2 (Debian ...)`.
+fn major(version: &str) -> Option<u32> {
+    let (_, number) = version.split_once("version ")?;
+    number.split('.').next()?.parse().ok()
+}
+
 /// The folder that stress-ng and its libraries were unpacked into.
 pub fn stress_root() -> PathBuf {
     cache().join("stress")
@@ -41,4 +71,16 @@ pub fn available() -> Result<(), GuestError> {
         return Ok(());
     }
     Err(GuestError::NotInstalled(String::from_utf8_lossy(&check.stderr).trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn qemu_says_how_old_it_is() {
+        assert_eq!(major("QEMU emulator version 10.0.2 (Debian 1:10.0.2)\nCopyright"), Some(10));
+        assert_eq!(major("QEMU emulator version 7.2.17"), Some(7));
+        assert_eq!(major("something else"), None);
+    }
 }

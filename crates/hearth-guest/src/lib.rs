@@ -27,5 +27,6 @@ pub mod programs;
 
 pub use error::GuestError;
 pub use guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION, Shape};
-pub use install::{available, stress_root};
+pub use install::{available, ready, stress_root};
+pub use libraries::{Library, libraries};
 pub use output::{KernelLine, Output, Record, Section};

@@ -15,3 +15,8 @@ pub fn bench() -> PathBuf {
 pub fn tasks() -> PathBuf {
     program("tasks")
 }
+
+/// Marks what a plugin is to count: `programs/region/main.c`.
+pub fn region() -> PathBuf {
+    program("hearth-region")
+}

@@ -52,6 +52,15 @@ type Departure = u16;
 const NEVER: Departure = 0;
 const INVALIDATED: Departure = u16::MAX;
 
+/// Makes room in an array. What is new all at once takes none of the host's memory until it is used.
+fn widen<T: Clone>(array: &mut Vec<T>, length: usize, value: T) {
+    if array.is_empty() {
+        *array = vec![value; length];
+    } else {
+        array.resize(length, value);
+    }
+}
+
 struct Domain {
     llc: LastLevel,
     first_cpu: usize,
@@ -131,8 +140,13 @@ impl Caches {
             self.lines = lines;
             self.holding.grow(lines);
             self.cpus.grow(if self.one_cpu_domains { 0 } else { lines });
-            self.domains.iter_mut().for_each(|domain| domain.departures.resize(lines, NEVER));
+            self.domains.iter_mut().for_each(|domain| widen(&mut domain.departures, lines, NEVER));
         }
+    }
+
+    /// The lines for which there is room.
+    pub(crate) fn lines(&self) -> usize {
+        self.lines
     }
 
     /// CPUs that may have a line in a private cache, as bits.

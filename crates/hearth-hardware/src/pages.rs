@@ -1,4 +1,4 @@
-//! Pages: from addresses to physical lines, and which node holds them.
+//! Pages: from addresses to physical frames, and which node gives a page its memory.
 //!
 //! Page frames are in a shuffled order within blocks of 1,024, as a kernel's free list that has been in
 //! use is: physically indexed caches see no neat layout, and the simulated memory stays dense, so that
@@ -22,8 +22,6 @@ pub(crate) struct Pages {
     frames: Vec<u32>,
     /// Pages set aside so far.
     pages: usize,
-    /// Node by frame.
-    nodes: Vec<u8>,
     /// By frame: for whom the page was given memory, 0 for the kernel.
     owners: Vec<u16>,
     /// By owner: pages on each node.
@@ -43,7 +41,6 @@ impl Pages {
         Self {
             page_shift: machine.page_bytes.trailing_zeros(),
             frames: Vec::new(),
-            nodes: Vec::new(),
             owners: Vec::new(),
             resident: Vec::new(),
             segments: Vec::new(),
@@ -94,7 +91,6 @@ impl Pages {
             block.swap(last, self.random.next_u32() as usize % alike * colours + last % colours);
         }
         self.frames.extend(block.iter().map(|frame| frame | UNTOUCHED));
-        self.nodes.resize(self.frames.len(), 0);
         self.owners.resize(self.frames.len(), 0);
     }
 
@@ -110,18 +106,13 @@ impl Pages {
         (frame & UNTOUCHED == 0).then_some(frame)
     }
 
-    #[inline(always)]
-    pub(crate) fn node_of_frame(&self, frame: u32) -> usize {
-        usize::from(self.nodes[frame as usize])
-    }
-
     /// Frames that exist so far.
     pub(crate) fn frames(&self) -> usize {
-        self.nodes.len()
+        self.frames.len()
     }
 
-    /// Gives a page its memory, for `owner`.
-    pub(crate) fn map(&mut self, page: u32, toucher_node: usize, owner: u16) -> u32 {
+    /// Gives a page its memory, for `owner`: the frame, and the node that has it.
+    pub(crate) fn map(&mut self, page: u32, toucher_node: usize, owner: u16) -> (u32, usize) {
         let wanted = match self.placement(page) {
             Placement::FirstTouch => toucher_node,
             Placement::Node(node) => node,
@@ -134,14 +125,13 @@ impl Pages {
         self.used_bytes[node] += 1 << self.page_shift;
         let frame = self.frames[page as usize] & !UNTOUCHED;
         self.frames[page as usize] = frame;
-        self.nodes[frame as usize] = node as u8;
         self.owners[frame as usize] = owner;
         let nodes = self.memory_bytes.len();
         if self.resident.len() <= usize::from(owner) {
             self.resident.resize(usize::from(owner) + 1, vec![0; nodes]);
         }
         self.resident[usize::from(owner)][node] += 1;
-        frame
+        (frame, node)
     }
 
     /// Whether a node can take one more page.
@@ -149,17 +139,15 @@ impl Pages {
         self.used_bytes[node] + (1 << self.page_shift) <= self.memory_bytes[node]
     }
 
-    /// Moves a frame to another node. Its number, and with it where its lines lie in the
+    /// Moves a frame from one node to another. Its number, and with it where its lines lie in the
     /// caches, stays: the node has a frame of that colour.
-    pub(crate) fn rehome(&mut self, frame: u32, node: usize) {
-        let from = self.node_of_frame(frame);
+    pub(crate) fn rehome(&mut self, frame: u32, from: usize, node: usize) {
         let bytes = 1 << self.page_shift;
         self.used_bytes[from] -= bytes;
         self.used_bytes[node] += bytes;
         let resident = &mut self.resident[usize::from(self.owners[frame as usize])];
         resident[from] -= 1;
         resident[node] += 1;
-        self.nodes[frame as usize] = node as u8;
     }
 
     /// How many pages of an owner each node holds; empty if it has none.

@@ -159,6 +159,12 @@ impl Port {
         self.moved.get()
     }
 
+    /// Picoseconds beyond a first-level hit that references took so far.
+    #[inline(always)]
+    pub fn stall_ps(&self) -> u64 {
+        self.counting.stall_ps.get()
+    }
+
     /// All counts so far.
     pub fn counters(&self) -> Counters {
         self.counting.read()
@@ -180,7 +186,12 @@ impl Port {
     /// [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
     pub fn read(&self, address: Address) -> bool {
-        let Some(line) = self.line(address) else { return false };
+        self.line(address).is_some_and(|line| self.read_line(line))
+    }
+
+    /// As [`read`](Self::read), by a physical line.
+    #[inline(always)]
+    pub fn read_line(&self, line: u32) -> bool {
         let hit = line_of(self.l1d.most_recent(line).get()) == line || self.l1d.touch(line).is_some();
         if hit {
             add(&self.counting.reads, 1);
@@ -193,7 +204,12 @@ impl Port {
     /// happened, and [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
     pub fn write(&self, address: Address) -> bool {
-        let Some(line) = self.line(address) else { return false };
+        self.line(address).is_some_and(|line| self.write_line(line))
+    }
+
+    /// As [`write`](Self::write), by a physical line.
+    #[inline(always)]
+    pub fn write_line(&self, line: u32) -> bool {
         let (first, written) = (self.l1d.most_recent(line), line << 2 | OWNED | DIRTY);
         let hit = if first.get() | DIRTY == written {
             first.set(written);
@@ -258,7 +274,12 @@ impl Port {
     /// [`Hardware::reference`](crate::Hardware::reference) has to serve it.
     #[inline(always)]
     pub fn fetch(&self, address: Address) -> bool {
-        let Some(line) = self.line(address) else { return false };
+        self.line(address).is_some_and(|line| self.fetch_line(line))
+    }
+
+    /// As [`fetch`](Self::fetch), by a physical line.
+    #[inline(always)]
+    pub fn fetch_line(&self, line: u32) -> bool {
         let hit = line_of(self.l1i.most_recent(line).get()) == line || self.l1i.touch(line).is_some();
         if hit {
             add(&self.counting.fetches, 1);

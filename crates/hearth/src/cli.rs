@@ -1,5 +1,7 @@
 //! The command line: its commands, and what holds for all of them.
 
+#[cfg(feature = "emulate")]
+use crate::emulate;
 #[cfg(feature = "linux")]
 use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
 #[cfg(feature = "lab")]
@@ -54,6 +56,10 @@ pub enum Command {
     /// Records the memory references of a program, to be replayed by `compare --trace`
     #[command(after_help = record::EXAMPLES)]
     Record(record::Arguments),
+    #[cfg(feature = "emulate")]
+    /// Runs a command of this host in a real kernel on an emulated machine, under several schedulers
+    #[command(after_help = emulate::EXAMPLES)]
+    Emulate(emulate::Arguments),
     #[cfg(feature = "linux")]
     /// Measures what affinity could give to programs on this host
     #[command(after_help = observe::EXAMPLES)]

@@ -2,9 +2,13 @@
 
 #![cfg_attr(not(feature = "lab"), allow(dead_code, reason = "the lab uses some of what all commands share"))]
 
+#[cfg(feature = "lab")]
+mod cells;
 mod cli;
 #[cfg(feature = "lab")]
 mod compare;
+#[cfg(feature = "emulate")]
+mod emulate;
 #[cfg(feature = "linux")]
 mod exec;
 mod failure;
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::run(&arguments),
         #[cfg(feature = "lab")]
         Command::Record(arguments) => record::run(&arguments),
+        #[cfg(feature = "emulate")]
+        Command::Emulate(arguments) => emulate::run(&arguments),
         #[cfg(feature = "linux")]
         Command::Observe(arguments) => observe::run(&arguments),
         #[cfg(feature = "linux")]

@@ -42,16 +42,18 @@ impl Bar {
     }
 }
 
-impl Progress for Bar {
-    fn began(&self, run: &Job) {
+impl Bar {
+    /// A run of this name begins.
+    pub fn run_began(&self, name: String) {
         let mut state = self.state();
-        state.under_way.push(run.name());
+        state.under_way.push(name);
         self.bar.set_message(state.under_way.join("; "));
     }
 
-    fn ended(&self, run: &Job, done: usize, all: usize) {
-        let (mut state, name) = (self.state(), run.name());
-        if let Some(at) = state.under_way.iter().position(|under_way| *under_way == name) {
+    /// It has ended; so many of all are done.
+    pub fn run_ended(&self, name: &str, done: usize, all: usize) {
+        let mut state = self.state();
+        if let Some(at) = state.under_way.iter().position(|under_way| under_way == name) {
             state.under_way.remove(at);
         }
         self.bar.set_message(state.under_way.join("; "));
@@ -61,6 +63,16 @@ impl Progress for Bar {
             state.told = Instant::now();
             eprintln!("{}", line(done, all, self.bar.elapsed(), &state.under_way));
         }
+    }
+}
+
+impl Progress for Bar {
+    fn began(&self, run: &Job) {
+        self.run_began(run.name());
+    }
+
+    fn ended(&self, run: &Job, done: usize, all: usize) {
+        self.run_ended(&run.name(), done, all);
     }
 }
 

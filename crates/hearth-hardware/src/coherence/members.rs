@@ -1,6 +1,8 @@
 //! For each line a set of CPUs, or of domains: as bits, in as few bytes as the machine's number of them needs. There
 //! are many lines, so these arrays compete for the host's caches.
 
+use super::widen;
+
 /// A set for each line.
 pub(super) enum Members {
     UpTo8(Vec<u8>),
@@ -23,10 +25,10 @@ impl Members {
     /// Makes room for lines `0..lines`.
     pub(super) fn grow(&mut self, lines: usize) {
         match self {
-            Self::UpTo8(sets) => sets.resize(lines, 0),
-            Self::UpTo16(sets) => sets.resize(lines, 0),
-            Self::UpTo32(sets) => sets.resize(lines, 0),
-            Self::UpTo64(sets) => sets.resize(lines, 0),
+            Self::UpTo8(sets) => widen(sets, lines, 0),
+            Self::UpTo16(sets) => widen(sets, lines, 0),
+            Self::UpTo32(sets) => widen(sets, lines, 0),
+            Self::UpTo64(sets) => widen(sets, lines, 0),
         }
     }
 

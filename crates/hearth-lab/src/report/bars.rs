@@ -5,11 +5,11 @@ use hearth_page::plot::{Axis, color, legend, number, x_axis};
 use maud::{Markup, html};
 
 /// Why references went to memory, in the order of `hearth_hardware::Cause`.
-pub(super) const CAUSES: [&str; 5] =
+pub const CAUSES: [&str; 5] =
     ["first touch", "replaced by itself", "replaced by another task", "coherence", "after a move"];
 
-/// The colour of a cause: what scheduling can change is warm, the rest is not.
-fn cause_color(cause: usize) -> String {
+/// The colour of a cause, by its place in [`CAUSES`]: what scheduling can change is warm, the rest is not.
+pub fn cause_color(cause: usize) -> String {
     match cause {
         0 => "var(--plain)".to_owned(),
         1 => color(0),
@@ -39,7 +39,7 @@ pub(super) fn execution_times(comparison: &Comparison) -> Markup {
 pub(super) fn misses(comparison: &Comparison) -> Markup {
     let bars = Bars {
         unit: "references that left the CPUs' caches, millions",
-        figures: of_each(comparison, |policy| scaled(&policy.summary.misses, 1e-6)),
+        figures: of_each(comparison, |policy| policy.summary.misses.scaled(1e-6)),
         show: format::significant,
     };
     html! {
@@ -47,14 +47,11 @@ pub(super) fn misses(comparison: &Comparison) -> Markup {
             h2 { "Cache misses by cause" }
             p.hint { "Less is better. " (compared_with(comparison)) }
             (legend(CAUSES.iter().enumerate().map(|(cause, name)| (cause_color(cause), *name))))
-            (bars.render(comparison, |policy, axis| html! {
-                @for (cause, figure) in policy.summary.causes.iter().enumerate() {
-                    @let millions = figure.mean / 1e6;
-                    @if axis.percent(millions) > 0.05 {
-                        div.bar.part title={ (CAUSES[cause]) ": " (format::significant(millions)) " M" }
-                            style={ "width:" (number(axis.percent(millions))) "%;background:" (cause_color(cause)) } {}
-                    }
-                }
+            (bars.render(comparison, |policy, axis| {
+                let part = |(cause, figure): (usize, &Figure)| {
+                    (CAUSES[cause], figure.mean / 1e6, cause_color(cause))
+                };
+                parted_bar(policy.summary.causes.iter().enumerate().map(part), axis)
             }))
         }
     }
@@ -65,10 +62,6 @@ pub(super) fn compared_with(comparison: &Comparison) -> String {
     let spread =
         if comparison.seeds.len() > 1 { " Means; the thin line is the spread over the seeds." } else { "" };
     format!("Changes are against {base}.{spread}")
-}
-
-fn scaled(figure: &Figure, factor: f64) -> Figure {
-    Figure { mean: figure.mean * factor, low: figure.low * factor, high: figure.high * factor }
 }
 
 /// A figure of each policy.
@@ -87,10 +80,7 @@ pub(super) struct Bars {
 impl Bars {
     /// Bars in one piece, the first in another colour.
     pub(super) fn plain(&self, comparison: &Comparison) -> Markup {
-        self.rows(comparison, |index, axis| {
-            let width = number(axis.percent(self.figures[index].mean));
-            html! { div.bar.other[index > 0] style={ "width:" (width) "%" } {} }
-        })
+        self.rows(comparison, |index, axis| plain_bar(index, &self.figures[index], axis))
     }
 
     /// A row for each policy, in which `bar` draws.
@@ -103,45 +93,88 @@ impl Bars {
     }
 
     fn rows(&self, comparison: &Comparison, bar: impl Fn(usize, &Axis) -> Markup) -> Markup {
-        let figures = &self.figures;
-        let axis = Axis::from_zero(figures.iter().map(|figure| figure.high).fold(0.0, f64::max));
-        html! {
-            div.bars {
-                div.grid style={ "grid-row:1 / span " (figures.len()) } {
-                    @for &tick in &axis.ticks { i style={ "left:" (number(axis.percent(tick))) "%" } {} }
-                }
-                @for (index, (policy, figure)) in comparison.policies.iter().zip(figures).enumerate() {
-                    (self.row(index, policy, figure, &figures[0], &bar(index, &axis), &axis))
-                }
-                (x_axis(&axis))
-                div.unit { (self.unit) }
+        let rows: Vec<Row<'_>> = comparison
+            .policies
+            .iter()
+            .zip(&self.figures)
+            .map(|(policy, &figure)| Row { name: &policy.name, description: &policy.description, figure })
+            .collect();
+        bars(self.unit, &rows, self.show, bar)
+    }
+}
+
+/// What a bar stands for.
+pub struct Row<'a> {
+    /// Who: a policy, or a scheduler.
+    pub name: &'a str,
+    /// In a sentence.
+    pub description: &'a str,
+    /// How much.
+    pub figure: Figure,
+}
+
+/// A bar for each row, which `bar` draws; changes are against the first row.
+pub fn bars(
+    unit: &str,
+    rows: &[Row<'_>],
+    show: fn(f64) -> String,
+    bar: impl Fn(usize, &Axis) -> Markup,
+) -> Markup {
+    let axis = Axis::from_zero(rows.iter().map(|row| row.figure.high).fold(0.0, f64::max));
+    html! {
+        div.bars {
+            div.grid style={ "grid-row:1 / span " (rows.len()) } {
+                @for &tick in &axis.ticks { i style={ "left:" (number(axis.percent(tick))) "%" } {} }
+            }
+            @for (index, row) in rows.iter().enumerate() {
+                (row.render(index, &rows[0].figure, show, &bar(index, &axis), &axis))
+            }
+            (x_axis(&axis))
+            div.unit { (unit) }
+        }
+    }
+}
+
+/// A bar in one piece, the first in another colour.
+pub fn plain_bar(index: usize, figure: &Figure, axis: &Axis) -> Markup {
+    html! { div.bar.other[index > 0] style={ "width:" (number(axis.percent(figure.mean))) "%" } {} }
+}
+
+/// Parts of a bar, each with its name, length and colour; those too short to be seen are left out.
+pub fn parted_bar<'a>(parts: impl IntoIterator<Item = (&'a str, f64, String)>, axis: &Axis) -> Markup {
+    html! {
+        @for (name, length, color) in parts {
+            @if axis.percent(length) > 0.05 {
+                div.bar.part title={ (name) ": " (format::significant(length)) " M" }
+                    style={ "width:" (number(axis.percent(length))) "%;background:" (color) } {}
             }
         }
     }
+}
 
-    fn row(
+impl Row<'_> {
+    fn render(
         &self,
         index: usize,
-        policy: &PolicyRuns,
-        figure: &Figure,
         base: &Figure,
+        show: fn(f64) -> String,
         bar: &Markup,
         axis: &Axis,
     ) -> Markup {
-        let row = format!("grid-row:{}", index + 1);
+        let (row, figure) = (format!("grid-row:{}", index + 1), &self.figure);
         let (low, high) = (axis.percent(figure.low), axis.percent(figure.high));
         html! {
-            div.name style=(row) title=(policy.description) {
-                @for part in policy.name.split_inclusive('+') { (part) wbr; }
+            div.name style=(row) title=(self.description) {
+                @for part in self.name.split_inclusive('+') { (part) wbr; }
             }
-            div.track style=(row) title={ (policy.name) ": " (format::spread(figure, self.show)) } {
+            div.track style=(row) title={ (self.name) ": " (format::spread(figure, show)) } {
                 (bar)
                 @if figure.low < figure.high {
                     i.spread style={ "left:" (number(low)) "%;width:" (number(high - low)) "%" } {}
                 }
             }
             div.value style=(row) {
-                b { ((self.show)(figure.mean)) }
+                b { (show(figure.mean)) }
                 @if index > 0 { small { (change(figure.change_percent(base))) } }
             }
         }
@@ -149,7 +182,7 @@ impl Bars {
 }
 
 /// A change in percent, coloured: less is good.
-pub(super) fn change(percent: f64) -> Markup {
+pub fn change(percent: f64) -> Markup {
     let text = format::change(percent).replace('-', "\u{2212}");
     html! {
         @if percent < -0.5 { span.less { (text) } }

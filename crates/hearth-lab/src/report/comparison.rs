@@ -60,6 +60,11 @@ impl Figure {
         Self { mean: values.iter().sum::<f64>() / values.len() as f64, low, high }
     }
 
+    /// In another unit.
+    pub fn scaled(&self, factor: f64) -> Self {
+        Self { mean: self.mean * factor, low: self.low * factor, high: self.high * factor }
+    }
+
     /// How much greater the mean is than another, in percent; 0 if the other is 0.
     pub fn change_percent(&self, base: &Figure) -> f64 {
         if base.mean == 0.0 { 0.0 } else { (self.mean / base.mean - 1.0) * 100.0 }

@@ -3,7 +3,7 @@
 //! A page needs no other file and no network, adapts to the width of the screen and to light or
 //! dark, and is the same bytes for the same results.
 
-mod bars;
+pub mod bars;
 mod claims;
 mod clusters;
 mod comparison;

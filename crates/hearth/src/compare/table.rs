@@ -1,7 +1,8 @@
 //! A comparison as text for a terminal.
 
+use crate::cells::{change, count, spread};
 use crate::table::{number, table};
-use comfy_table::{Attribute, Cell, Color, Table};
+use comfy_table::{Attribute, Cell, Table};
 use hearth_lab::report::{Comparison, Figure, PolicyRuns, Summary, format};
 use hearth_sim::measure::Tally;
 use std::iter;
@@ -109,27 +110,4 @@ fn application_row(name: &str, policy: &PolicyRuns, base: Option<&PolicyRuns>) -
         figure(tally(|tally| tally.slices.mean_ms())),
         figure(tally(|tally| tally.wake_wait_ns as f64 / 1e6 / tally.wakeups.max(1) as f64)),
     ]
-}
-
-/// The mean, and below it the spread over the seeds if there is one.
-fn spread(figure: &Figure, show: impl Fn(f64) -> String) -> Cell {
-    let mean = show(figure.mean);
-    let (low, high) = (show(figure.low), show(figure.high));
-    number(if low == high { mean } else { format!("{mean}\n{low}..{high}") })
-}
-
-fn count(figure: &Figure) -> Cell {
-    number(format::count(figure.mean))
-}
-
-/// A change against the base: green where it is less, as less time and fewer misses are better.
-fn change(figure: &Figure, base: Option<&Figure>) -> Cell {
-    let Some(base) = base else { return number(String::new()) };
-    let percent = figure.change_percent(base);
-    let cell = number(format::change(percent));
-    match percent {
-        ..-0.5 => cell.fg(Color::Green),
-        0.5.. => cell.fg(Color::Red),
-        _ => cell,
-    }
 }

@@ -1,0 +1,201 @@
+//! How simulated time drives the guest's clock, in QEMU.
+//!
+//! QEMU asks a table of functions of its accelerator for the guest's time. Under plain emulation three of them are
+//! empty, and it takes the host's time; here they are filled. Where they are in the table belongs to one build of
+//! QEMU: it is tried out before the guest starts, and another build is refused.
+//!
+//! When all CPUs wait nothing moves time, so a thread beside the guest's sets the clock to the next timer.
+
+use crate::arguments::Refusal;
+use crate::qemu::symbol;
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// `QEMU_CLOCK_VIRTUAL`.
+const VIRTUAL_CLOCK: c_int = 1;
+/// Timers of any sort.
+const ANY_TIMER: c_int = -1;
+/// `AccelOpsClass` of QEMU 10.0: `get_virtual_clock`, `set_virtual_clock`, `get_elapsed_ticks`.
+const TABLE: usize = 0xc0;
+/// How often the thread looks whether all CPUs wait.
+const LOOK: Duration = Duration::from_micros(20);
+
+/// The guest's clock.
+static NOW_NS: AtomicI64 = AtomicI64::new(0);
+/// What tells a CPU's own time, once there is something that can.
+static TICKS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+unsafe extern "C" fn now_ns() -> i64 {
+    NOW_NS.load(Ordering::Relaxed)
+}
+
+unsafe extern "C" fn set_now_ns(ns: i64) {
+    NOW_NS.fetch_max(ns, Ordering::Relaxed);
+}
+
+/// The guest's time-stamp counters count nanoseconds.
+unsafe extern "C" fn ticks() -> i64 {
+    let own = TICKS.load(Ordering::Relaxed);
+    if own.is_null() {
+        return NOW_NS.load(Ordering::Relaxed);
+    }
+    // SAFETY: it was stored by `begin`, from a function of this type.
+    let own = unsafe { std::mem::transmute::<*mut c_void, fn() -> i64>(own) };
+    own()
+}
+
+macro_rules! functions {
+    ($($name:ident: $symbol:literal, $type:ty;)*) => {
+        /// Functions of QEMU that time needs.
+        #[derive(Clone, Copy)]
+        struct Functions { $($name: $type,)* }
+
+        impl Functions {
+            fn find() -> Result<Self, Refusal> {
+                // SAFETY: these are their types in QEMU 10.0, whose plugin interface has been asked for.
+                Ok(unsafe { Self { $($name: std::mem::transmute::<*mut c_void, $type>(symbol($symbol)?),)* } })
+            }
+        }
+    };
+}
+
+functions! {
+    accelerator: c"cpus_get_accel", unsafe extern "C" fn() -> *mut c_void;
+    get_clock: c"cpus_get_virtual_clock", unsafe extern "C" fn() -> i64;
+    set_clock: c"cpus_set_virtual_clock", unsafe extern "C" fn(i64);
+    get_ticks: c"cpus_get_elapsed_ticks", unsafe extern "C" fn() -> i64;
+    get_cpu: c"qemu_get_cpu", unsafe extern "C" fn(c_int) -> *mut c_void;
+    is_idle: c"cpu_thread_is_idle", unsafe extern "C" fn(*mut c_void) -> bool;
+    all_idle: c"all_cpu_threads_idle", unsafe extern "C" fn() -> bool;
+    leave: c"cpu_exit", unsafe extern "C" fn(*mut c_void);
+    is_running: c"runstate_is_running", unsafe extern "C" fn() -> bool;
+    until_timer_ns: c"qemu_clock_deadline_ns_all", unsafe extern "C" fn(c_int, c_int) -> i64;
+    advance: c"qemu_clock_advance_virtual_time", unsafe extern "C" fn(i64) -> i64;
+    lock: c"bql_lock_impl", unsafe extern "C" fn(*const c_char, c_int);
+    unlock: c"bql_unlock", unsafe extern "C" fn();
+}
+
+thread_local! {
+    /// Whether this thread runs the guest's CPUs.
+    static RUNS_CPUS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The guest's clock, taken over.
+pub(crate) struct Time {
+    functions: Functions,
+    handle: *const c_void,
+    /// QEMU's pointer to the CPU that a thread runs.
+    current: *const *mut c_void,
+    cpus: Vec<*mut c_void>,
+}
+
+impl Time {
+    /// Asks for the guest's clock, on whatever thread runs CPUs.
+    ///
+    /// # Errors
+    /// A build of QEMU whose clock cannot be taken over, or other plugins that have it.
+    pub(crate) fn request() -> Result<Self, Refusal> {
+        let functions = Functions::find()?;
+        // SAFETY: nothing is passed.
+        let handle = unsafe { qemu_plugin_sys::qemu_plugin_request_time_control() };
+        if handle.is_null() {
+            return Err(Refusal::ClockTaken);
+        }
+        Ok(Self { functions, handle, current: std::ptr::null(), cpus: Vec::new() })
+    }
+
+    /// Takes the clock over. The first CPU is about to start on this thread; `own_ticks` tells the time of the CPU that
+    /// it runs.
+    ///
+    /// # Errors
+    /// A build of QEMU that does not ask the functions that were put into its table.
+    pub(crate) fn begin(&mut self, own_ticks: fn() -> i64) -> Result<(), Refusal> {
+        RUNS_CPUS.set(true);
+        self.current = symbol(c"current_cpu")?.cast();
+        // SAFETY: the table is QEMU's own, is written to by nobody else while CPUs start, and has room for more than
+        // is touched in each of its builds.
+        unsafe {
+            let table = (self.functions.accelerator)().cast::<u8>().add(TABLE).cast::<[usize; 3]>();
+            if *table != [0; 3] {
+                return Err(Refusal::Clock);
+            }
+            let functions = self.functions;
+            NOW_NS.store((functions.get_clock)(), Ordering::Relaxed);
+            *table =
+                [now_ns as *const () as usize, set_now_ns as *const () as usize, ticks as *const () as usize];
+            let later = NOW_NS.load(Ordering::Relaxed) + 1;
+            (functions.set_clock)(later);
+            if [(functions.get_clock)(), (functions.get_ticks)(), NOW_NS.load(Ordering::Relaxed)]
+                != [later; 3]
+            {
+                *table = [0; 3];
+                return Err(Refusal::Clock);
+            }
+        }
+        TICKS.store(own_ticks as *mut c_void, Ordering::Relaxed);
+        let functions = self.functions;
+        thread::spawn(move || jump_when_idle(functions));
+        Ok(())
+    }
+
+    /// QEMU is about to start a CPU.
+    pub(crate) fn add_cpu(&mut self, cpu: usize) {
+        // SAFETY: QEMU has a CPU of this number.
+        self.cpus.push(unsafe { (self.functions.get_cpu)(cpu as c_int) });
+    }
+
+    /// The guest's clock.
+    pub(crate) fn now_ns() -> u64 {
+        NOW_NS.load(Ordering::Relaxed) as u64
+    }
+
+    /// The CPU that this thread runs, if it runs one.
+    pub(crate) fn current_cpu(&self) -> Option<usize> {
+        if !RUNS_CPUS.get() {
+            return None;
+        }
+        // SAFETY: the pointer belongs to this thread, which is the one that has looked it up.
+        let current = unsafe { *self.current };
+        self.cpus.iter().position(|cpu| *cpu == current)
+    }
+
+    /// Whether a CPU waits for something.
+    pub(crate) fn is_idle(&self, cpu: usize) -> bool {
+        // SAFETY: the CPU is one that QEMU has named.
+        self.cpus.get(cpu).is_none_or(|cpu| unsafe { (self.functions.is_idle)(*cpu) })
+    }
+
+    /// Sets the guest's clock as soon as no code of the guest runs.
+    pub(crate) fn set(&self, ns: u64) {
+        // SAFETY: the handle is what QEMU gave for it.
+        unsafe { qemu_plugin_sys::qemu_plugin_update_ns(self.handle, ns as i64) }
+    }
+
+    /// Lets another CPU have its turn.
+    pub(crate) fn leave(&self, cpu: usize) {
+        // SAFETY: the CPU is one that QEMU has named.
+        unsafe { (self.functions.leave)(self.cpus[cpu]) }
+    }
+}
+
+fn jump_when_idle(functions: Functions) {
+    loop {
+        thread::sleep(LOOK);
+        // SAFETY: QEMU allows these calls on any thread, those that change something under its lock.
+        unsafe {
+            if !(functions.is_running)() || !(functions.all_idle)() {
+                continue;
+            }
+            (functions.lock)(c"hearth".as_ptr(), line!() as c_int);
+            let is_idle = (functions.is_running)() && (functions.all_idle)();
+            let wait_ns = (functions.until_timer_ns)(VIRTUAL_CLOCK, ANY_TIMER);
+            if is_idle && wait_ns >= 0 {
+                (functions.advance)(NOW_NS.load(Ordering::Relaxed) + wait_ns.max(1));
+            }
+            (functions.unlock)();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The time that CPUs take, in regions and outside of them, and the guest's clock that follows it.
+//!
+//! In a region the [`Model`] says what a CPU's instructions took. Outside of regions nothing is measured, and each takes
+//! [`OUTSIDE_PS`]: a fast machine would spend the host's time on loops in which a kernel that starts waits for the clock.
+
+use crate::arguments::Refusal;
+use crate::clock::{Clock, Next};
+use crate::model::Model;
+use crate::time::Time;
+use qemu_plugin_sys::{
+    qemu_plugin_scoreboard_new, qemu_plugin_u64, qemu_plugin_u64_get, qemu_plugin_u64_set,
+};
+use std::ffi::c_uint;
+
+/// What an instruction takes outside of regions.
+const OUTSIDE_PS: u64 = 8_000;
+
+/// Simulated time.
+pub(crate) struct Timing {
+    time: Time,
+    clock: Clock,
+    cycle_ps: u64,
+    quantum_cycles: u64,
+    /// By CPU: instructions outside of regions since its time was last looked at.
+    instructions: qemu_plugin_u64,
+    /// By CPU: when its time is looked at next, by what it executed in the region.
+    due_ps: Vec<u64>,
+}
+
+impl Timing {
+    /// Before the guest starts.
+    pub(crate) fn new(cpus: usize, cycle_ps: u64, quantum_cycles: u64) -> Result<Self, Refusal> {
+        let time = Time::request()?;
+        // SAFETY: QEMU makes room for a word for each CPU.
+        let score = unsafe { qemu_plugin_scoreboard_new(size_of::<u64>()) };
+        Ok(Self {
+            time,
+            clock: Clock::new(cpus, quantum_cycles * OUTSIDE_PS),
+            cycle_ps,
+            quantum_cycles,
+            instructions: qemu_plugin_u64 { score, offset: 0 },
+            due_ps: vec![0; cpus],
+        })
+    }
+
+    /// QEMU is about to start a CPU. With the first one the guest's clock is taken over.
+    pub(crate) fn add_cpu(&mut self, cpu: usize, own_ticks: fn() -> i64) -> Result<(), Refusal> {
+        if cpu == 0 {
+            self.time.begin(own_ticks)?;
+        }
+        self.time.add_cpu(cpu);
+        Ok(())
+    }
+
+    /// Where QEMU is to add up instructions outside of regions, and how many a CPU may execute before it is
+    /// [looked at](Self::look_outside).
+    pub(crate) fn outside(&self) -> (qemu_plugin_u64, u64) {
+        (self.instructions, self.clock.interval_ps() / OUTSIDE_PS)
+    }
+
+    fn executed_outside_ps(&self, cpu: usize) -> u64 {
+        // SAFETY: there is a word for each CPU.
+        unsafe { qemu_plugin_u64_get(self.instructions, cpu as c_uint) * OUTSIDE_PS }
+    }
+
+    fn restart(&mut self, cpu: usize, executed_ps: u64) {
+        self.clock.restart(cpu, executed_ps);
+        self.due_ps[cpu] = self.clock.interval_ps();
+        // SAFETY: there is a word for each CPU.
+        unsafe { qemu_plugin_u64_set(self.instructions, cpu as c_uint, 0) };
+    }
+
+    /// A region begins, or has ended, of which `model` says what was executed.
+    pub(crate) fn change(&mut self, ended: Option<&Model>) {
+        let cycle_ps = if ended.is_some() { OUTSIDE_PS } else { self.cycle_ps };
+        self.clock.set_quantum(self.quantum_cycles * cycle_ps);
+        for cpu in 0..self.due_ps.len() {
+            let executed_ps =
+                ended.map_or_else(|| self.executed_outside_ps(cpu), |model| model.executed_ps(cpu));
+            self.restart(cpu, executed_ps);
+        }
+    }
+
+    /// A CPU has executed for a while outside of regions.
+    pub(crate) fn look_outside(&mut self, cpu: usize) {
+        let executed_ps = self.executed_outside_ps(cpu);
+        self.look(cpu, executed_ps);
+        self.restart(cpu, executed_ps);
+    }
+
+    /// A CPU has executed something in a region.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, cpu: usize, model: &mut Model) {
+        let executed_ps = model.executed_ps(cpu);
+        model.set_time(cpu, self.clock.begun_ps(cpu) + executed_ps);
+        if executed_ps >= self.due_ps[cpu] {
+            self.look(cpu, executed_ps);
+            self.due_ps[cpu] = executed_ps + self.clock.interval_ps();
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, cpu: usize, executed_ps: u64) {
+        let Self { time, clock, .. } = self;
+        let Next { guest_ns, yields } =
+            clock.look(cpu, executed_ps, Time::now_ns(), |other| time.is_idle(other));
+        if let Some(ns) = guest_ns {
+            time.set(ns);
+        }
+        if yields {
+            time.leave(cpu);
+        }
+    }
+
+    /// The time of the CPU that this thread runs, in nanoseconds.
+    pub(crate) fn own_ns(&mut self, model: Option<&Model>) -> u64 {
+        let Some(cpu) = self.time.current_cpu() else { return Time::now_ns() };
+        let executed_ps = model.map_or_else(|| self.executed_outside_ps(cpu), |model| model.executed_ps(cpu));
+        self.clock.local_ps(cpu, executed_ps, Time::now_ns()) / 1000
+    }
+}

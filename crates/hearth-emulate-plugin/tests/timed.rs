@@ -1,0 +1,94 @@
+//! Simulated time drives the guest's clock.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod common;
+
+use common::{MACHINE, known, plugin};
+use hearth_emulate::counts::Region;
+use hearth_guest::{Guest, Kernel, Mode};
+use std::env;
+use std::sync::OnceLock;
+
+const CYCLE_PS: u64 = 500;
+
+const SCRIPT: &str = "
+hearth-region symbols
+section known
+set -e
+known walk first 16 1000
+known walk memory 65536 1
+known share share 1000
+hearth-region run both 2 1 -- known walk ignored 4096 20
+known clock clock
+";
+
+fn boot() -> (String, Vec<String>) {
+    common::boot(Mode::Timed, SCRIPT)
+}
+
+fn booted() -> Option<&'static (String, Vec<String>)> {
+    static BOOTED: OnceLock<(String, Vec<String>)> = OnceLock::new();
+    common::can_boot().then(|| BOOTED.get_or_init(boot))
+}
+
+fn region(name: &str) -> Option<Region> {
+    Some(common::region(&booted()?.0, name))
+}
+
+/// Within 2 %, and what a few interrupts take.
+fn check_ns(ns: u64, expected: u64) {
+    assert!(ns.abs_diff(expected) <= expected / 50 + 100_000, "{ns} ns, {expected} expected");
+}
+
+#[test]
+fn the_guests_clock_moves_by_what_its_busy_cpu_does() {
+    for name in ["first", "memory"] {
+        let Some(region) = region(name) else { return };
+        check_ns(region.guest_ns, known(&region).total().time_ps(CYCLE_PS) / 1000);
+    }
+}
+
+#[test]
+fn cpus_work_at_the_same_time() {
+    let Some(region) = region("both") else { return };
+    let tasks = region.tasks.iter().filter(|task| task.comm == "known");
+    let longest = tasks.clone().map(|task| task.total().time_ps(CYCLE_PS) / 1000).max().unwrap();
+    let all: u64 = tasks.map(|task| task.total().time_ps(CYCLE_PS) / 1000).sum();
+    // The second begins up to 4 ms later.
+    assert!(
+        region.guest_ns < longest + 8_000_000 && region.guest_ns < all,
+        "{} of {all} ns",
+        region.guest_ns
+    );
+}
+
+#[test]
+fn a_program_sees_the_time_that_its_loads_take() {
+    let Some((_, lines)) = booted() else { return };
+    let line = lines.iter().find(|line| line.starts_with("took ")).unwrap();
+    let ns: u64 = line.split('=').next_back().unwrap().parse().unwrap();
+    // 64 MiB once: a load of a line, four instructions and 200 cycles beyond a hit's 4.
+    let loads = 65536 * 1024 / 64;
+    check_ns(ns, loads * (5 + 196) * CYCLE_PS / 1000);
+}
+
+#[test]
+fn two_runs_are_the_same_to_the_byte() {
+    let Some(first) = booted() else { return };
+    assert_eq!(*first, boot());
+}
+
+#[test]
+fn a_guest_whose_clock_counts_instructions_is_refused() {
+    if booted().is_none() {
+        return;
+    }
+    let out = env::temp_dir().join("hearth-untimed.json");
+    let arguments =
+        [("machine", MACHINE.to_owned()), ("out", out.display().to_string()), ("mode", "timed".to_owned())];
+    let guest = Guest::new(Kernel::Pinned).plugin(&plugin(), &arguments);
+    let said = guest.run("").unwrap_err().to_string();
+    assert!(said.contains("hearth: ") && said.contains("without -icount"), "{said}");
+    let _ = std::fs::remove_file(out);
+}

@@ -1,0 +1,168 @@
+//! One command on one machine: what every run of it has in common, and a run.
+
+use crate::counts::Region;
+use crate::script::{self, Work};
+use crate::{EmulateError, Files, Scheduler, plugin, topology};
+use hearth_guest::{Guest, GuestError, Kernel, Mode};
+use hearth_machine::Machine;
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What keeps the boot short and the same: no self-tests, CPUs one after the other and at once.
+const QUICK_BOOT: &str = "cpuhp.parallel=0 cpu_init_udelay=0";
+/// With these, a page is cleared byte by byte in the eyes of a plugin.
+const BYTE_STRINGS: [&str; 2] = ["-erms", "-fsrm"];
+
+/// Memory of the guest's own, and for each copy of a command.
+const KERNEL_MIB: u64 = 1024;
+const COPY_MIB: u64 = 96;
+/// Of a node's memory, so much is put in another order.
+const SHUFFLED: usize = 8;
+/// A file is in memory as part of the image and unpacked, and something is written of it.
+const FILES_FACTOR: u64 = 4;
+const MIB: u64 = 1 << 20;
+
+/// A command to emulate.
+#[derive(Clone, Debug)]
+pub struct Emulation {
+    /// The machine whose caches are simulated, and whose shape the guest has.
+    pub machine: Machine,
+    /// The command and its arguments; its first word is the program's place in the guest.
+    pub command: Vec<String>,
+    /// What it needs.
+    pub files: Files,
+    /// Hearth itself, for schedulers that are.
+    pub hearth: PathBuf,
+    /// Where it runs.
+    pub folder: PathBuf,
+    /// Where it finds programs.
+    pub path: String,
+    /// How many run at once.
+    pub copies: usize,
+    /// Whether what the CPUs do drives the guest's clock; else it counts their instructions.
+    pub is_timed: bool,
+    /// The guest's memory; nothing for as much as the files make likely.
+    pub memory_mib: Option<usize>,
+    /// When a guest is killed, in time of the host.
+    pub limit: Duration,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Run {
+    /// The scheduler's name.
+    pub scheduler: String,
+    /// The seed.
+    pub seed: u64,
+    /// Picoseconds of a cycle of the machine.
+    pub cycle_ps: u64,
+    /// What was counted while the command ran.
+    pub region: Region,
+}
+
+impl Emulation {
+    /// Checks what can be checked before anything runs: that the machine can be told, and that QEMU,
+    /// a kernel and the plugin are there.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check(&self) -> Result<(), EmulateError> {
+        topology::shape(&self.machine)?;
+        plugin::library()?;
+        hearth_guest::ready(Kernel::Pinned).map_err(EmulateError::NotReady)
+    }
+
+    /// Boots a guest, runs the command in it under a scheduler, and returns what was counted. Whatever
+    /// happens, the guest has ended then.
+    ///
+    /// # Errors
+    /// A guest or a command that does not end well, or that was stopped.
+    pub fn run(&self, scheduler: &Scheduler, seed: u64, stop: &AtomicBool) -> Result<Run, EmulateError> {
+        let name = scheduler.name();
+        let folder = tempfile::Builder::new().prefix("hearth-emulate-").tempdir();
+        let folder = folder.map_err(|source| EmulateError::File { path: std::env::temp_dir(), source })?;
+        let out = folder.path().join("counts.json");
+        let guest = self.guest(scheduler, seed, folder.path(), &out)?;
+        let work = Work {
+            command: &self.command,
+            folder: &self.folder,
+            path: &self.path,
+            copies: self.copies,
+            shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
+                / SHUFFLED,
+        };
+        let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
+        let output = output.map_err(|error| self.trouble(&name, error))?;
+        script::check(&output, scheduler)?;
+        let (cycle_ps, region) =
+            plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
+        Ok(Run { scheduler: name, seed, cycle_ps, region })
+    }
+
+    fn guest(
+        &self,
+        scheduler: &Scheduler,
+        seed: u64,
+        folder: &Path,
+        out: &Path,
+    ) -> Result<Guest, EmulateError> {
+        let shape = topology::shape(&self.machine)?;
+        let machine = written(folder.join("machine.toml"), &self.machine.to_toml())?;
+        let places: Vec<String> =
+            self.files.iter().map(|(place, _)| format!("{}\n", place.display())).collect();
+        let list = written(folder.join("files"), &places.concat())?;
+        let memory = self.node_memory_mib();
+        let arguments = plugin::arguments(&machine, out, self.is_timed, seed, &memory);
+        let mut guest = Guest::new(Kernel::Pinned)
+            .shape(shape)
+            .node_memory_mib(&memory)
+            .mode(if self.is_timed { Mode::Timed } else { Mode::Deterministic })
+            .ns_per_instruction(topology::ns_per_instruction(&self.machine))
+            .kernel_arguments(QUICK_BOOT)
+            .file(list, script::LIST_FILE)
+            .plugin(&plugin::library()?, &arguments)
+            .limit(self.limit);
+        guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
+        guest = self.files.iter().fold(guest, |guest, (place, host)| guest.file(host, place));
+        if let Scheduler::Hearth(policy) = scheduler {
+            let policy = written(folder.join("policy.toml"), &policy.to_toml())?;
+            let missing = |error: GuestError| EmulateError::Program {
+                program: self.hearth.clone(),
+                what: error.to_string(),
+            };
+            guest = guest.file(policy, script::POLICY_FILE);
+            guest = guest.program(&self.hearth, script::HEARTH, &[]).map_err(missing)?;
+        }
+        Ok(guest)
+    }
+
+    /// The guest's memory.
+    pub fn memory_mib(&self) -> usize {
+        let files_mib = self.files.bytes().div_ceil(MIB);
+        let likely = KERNEL_MIB + FILES_FACTOR * files_mib + COPY_MIB * self.copies as u64;
+        self.memory_mib.unwrap_or(likely as usize)
+    }
+
+    fn node_memory_mib(&self) -> Vec<usize> {
+        topology::node_memory_mib(&self.machine, self.memory_mib())
+    }
+
+    fn trouble(&self, scheduler: &str, error: GuestError) -> EmulateError {
+        let scheduler = scheduler.to_owned();
+        match error {
+            GuestError::Stopped => EmulateError::Stopped,
+            GuestError::TimeLimit { limit, tail } => EmulateError::TimeLimit { scheduler, limit, tail },
+            source => EmulateError::Guest { scheduler, source },
+        }
+    }
+}
+
+fn written(path: PathBuf, text: &str) -> Result<PathBuf, EmulateError> {
+    match fs::write(&path, text) {
+        Ok(()) => Ok(path),
+        Err(source) => Err(EmulateError::File { path, source }),
+    }
+}

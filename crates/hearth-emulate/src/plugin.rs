@@ -1,0 +1,106 @@
+//! The plugin that QEMU loads: where it is, and what it is told.
+
+use crate::EmulateError;
+use crate::counts::{Region, Report, SCHEMA};
+use crate::script::REGION;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const LIBRARY: &str = "libhearth_emulate_plugin.so";
+/// Names the library where it is not beside the command.
+pub const VARIABLE: &str = "HEARTH_EMULATE_PLUGIN";
+
+/// The library: as `HEARTH_EMULATE_PLUGIN` says, or beside this program.
+///
+/// # Errors
+/// It is not there.
+pub fn library() -> Result<PathBuf, EmulateError> {
+    let told = env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let beside = || env::current_exe().ok().and_then(|program| Some(program.parent()?.join(LIBRARY)));
+    let Some(path) = told.clone().or_else(beside) else {
+        return Err(EmulateError::NoPlugin(format!("this program's folder is not known; set {VARIABLE}")));
+    };
+    if path.is_file() {
+        return Ok(path);
+    }
+    let mend = if told.is_some() {
+        format!("{VARIABLE} names it; unset it, or name the library")
+    } else {
+        format!("run `make build`, or name the library in {VARIABLE}")
+    };
+    Err(EmulateError::NoPlugin(format!("QEMU's plugin {} is missing: {mend}", path.display())))
+}
+
+/// What the plugin is told, by name.
+pub(crate) fn arguments(
+    machine: &Path,
+    out: &Path,
+    is_timed: bool,
+    seed: u64,
+    node_mib: &[usize],
+) -> [(&'static str, String); 5] {
+    let sizes: Vec<String> = node_mib.iter().map(usize::to_string).collect();
+    [
+        ("machine", machine.display().to_string()),
+        ("out", out.display().to_string()),
+        ("mode", if is_timed { "timed" } else { "counts" }.to_owned()),
+        ("seed", seed.to_string()),
+        ("node_mib", sizes.join(":")),
+    ]
+}
+
+/// The counts of the command's region, or what is wrong with them.
+pub(crate) fn read(out: &Path) -> Result<(u64, Region), String> {
+    let text = fs::read(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let report: Report = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    if report.schema != SCHEMA {
+        return Err(format!(
+            "its format is {}, and this program reads {SCHEMA}; build both together: make build",
+            report.schema
+        ));
+    }
+    let found = report.regions.into_iter().find(|region| region.name == REGION);
+    found.map(|region| (report.cycle_ps, region)).ok_or_else(|| format!("there is no region {REGION:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(text: &str) -> Result<(u64, Region), String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read(file.path())
+    }
+
+    fn report(schema: u32, name: &str) -> String {
+        let region = Region { name: name.into(), ..Region::default() };
+        let report = Report { schema, machine: "m".into(), cycle_ps: 500, regions: vec![region] };
+        serde_json::to_string(&report).unwrap()
+    }
+
+    #[test]
+    fn the_commands_region_is_read() {
+        let (cycle_ps, region) = read_text(&report(SCHEMA, REGION)).unwrap();
+        assert_eq!((cycle_ps, region.name.as_str()), (500, REGION));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_report_is_told() {
+        assert!(read_text(&report(SCHEMA + 1, REGION)).unwrap_err().contains("make build"));
+        assert!(read_text(&report(SCHEMA, "other")).unwrap_err().contains("no region"));
+        assert!(read_text("{").unwrap_err().contains("EOF"));
+        assert!(read(Path::new("/no/such/file")).unwrap_err().contains("/no/such/file"));
+    }
+
+    #[test]
+    fn memory_of_nodes_is_told_in_order() {
+        let arguments = arguments(Path::new("/m.toml"), Path::new("/o.json"), true, 7, &[512, 0, 1024]);
+        assert!(arguments.contains(&("node_mib", "512:0:1024".to_owned())));
+        assert!(
+            arguments.contains(&("seed", "7".to_owned()))
+                && arguments.contains(&("mode", "timed".to_owned()))
+        );
+    }
+}

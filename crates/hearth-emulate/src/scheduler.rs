@@ -1,0 +1,86 @@
+//! Who schedules the guest.
+
+use hearth_policy::Policy;
+
+/// The kernel's own scheduler, without and with what it knows of caches, or Hearth under a policy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scheduler {
+    /// The kernel's own.
+    Kernel,
+    /// The kernel's own with its cache-aware scheduling (`SCHED_CACHE`), which gathers the threads of
+    /// a process in one last-level cache.
+    KernelCache,
+    /// Hearth, as `hearth start` starts it.
+    Hearth(Box<Policy>),
+}
+
+/// What an argument names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// One of the kernel's.
+    Own(&'a str),
+    /// A policy, by preset or file.
+    Policy(&'a str),
+}
+
+impl Scheduler {
+    /// The names of those that are the kernel's.
+    pub const OWN: [&'static str; 2] = ["kernel", "kernel-cache"];
+    /// What stands before a policy.
+    pub const PREFIX: &'static str = "hearth:";
+
+    /// One of the kernel's, by its name.
+    pub fn own(name: &str) -> Option<Self> {
+        match name {
+            "kernel" => Some(Self::Kernel),
+            "kernel-cache" => Some(Self::KernelCache),
+            _ => None,
+        }
+    }
+
+    /// As it is named on the command line.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Kernel => "kernel".into(),
+            Self::KernelCache => "kernel-cache".into(),
+            Self::Hearth(policy) => format!("{}{}", Self::PREFIX, policy.name),
+        }
+    }
+
+    /// In a sentence.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Kernel => "The kernel's own scheduler, cache-aware scheduling off".into(),
+            Self::KernelCache => "The kernel's own scheduler with its cache-aware scheduling".into(),
+            Self::Hearth(policy) => policy.description.clone(),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Named<'a> {
+    fn from(text: &'a str) -> Self {
+        text.strip_prefix(Scheduler::PREFIX).map_or(Self::Own(text), Self::Policy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_stands_behind_the_prefix() {
+        assert_eq!(Named::from("kernel"), Named::Own("kernel"));
+        assert_eq!(Named::from("hearth:./mine.toml"), Named::Policy("./mine.toml"));
+        assert_eq!(Named::from("hearth:"), Named::Policy(""));
+    }
+
+    #[test]
+    fn a_scheduler_has_the_name_that_it_is_asked_for_by() {
+        for name in Scheduler::OWN {
+            assert_eq!(Scheduler::own(name).unwrap().name(), name);
+        }
+        assert_eq!(Scheduler::own("light"), None);
+        let policy = Policy::load("light").unwrap();
+        assert_eq!(Scheduler::Hearth(Box::new(policy)).name(), "hearth:light");
+    }
+}

@@ -1,0 +1,211 @@
+//! The shell script that a guest runs, and what it says.
+
+use crate::{EmulateError, Scheduler};
+use hearth_guest::Output;
+use std::path::Path;
+
+/// The name of the region in which the command runs.
+pub(crate) const REGION: &str = "command";
+/// Where the policy's text is in the guest.
+pub(crate) const POLICY_FILE: &str = "/hearth-policy.toml";
+/// Names the files that the guest has of this host, a line each.
+pub(crate) const LIST_FILE: &str = "/hearth-files";
+/// Where Hearth is in the guest, apart from the command's programs.
+pub(crate) const HEARTH: &str = "/hearth";
+
+/// How many lines of the command's are told if it fails.
+const LAST_LINES: usize = 20;
+/// Seeds let the command begin this much later, in microseconds: less than a tick, and in another
+/// place of it for each of many seeds.
+const LATER_US: u64 = 337;
+const TICK_US: u64 = 4000;
+
+/// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
+const SETTLE_S: u32 = 2;
+
+/// The knob of the kernel's cache-aware scheduling.
+const CACHE_KNOB: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
+const STATE: &str = "/sys/kernel/sched_ext/state";
+
+/// The command and how it is run.
+pub(crate) struct Work<'a> {
+    pub(crate) command: &'a [String],
+    pub(crate) folder: &'a Path,
+    pub(crate) path: &'a str,
+    pub(crate) copies: usize,
+    /// How much memory of each node is to be free in any order.
+    pub(crate) shuffled_mib: usize,
+}
+
+/// The script for a scheduler and a seed. Each of its sections ends with a `status=` line.
+pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
+    let folder = quoted(&work.folder.to_string_lossy());
+    let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
+    let (command, path) = (words.join(" "), quoted(work.path));
+    let shuffled_mib = work.shuffled_mib;
+    let (copies, later_us) = (work.copies, seed * LATER_US % TICK_US);
+    let Steps { start, stop } = steps(scheduler);
+    // Files of the host may be below /tmp, which the guest's own would hide.
+    format!(
+        "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
+         section symbols\nhearth-region symbols; echo status=$?\n\
+         section shuffle\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
+         section start\n{start}\n\
+         sleep {SETTLE_S}; usleep {later_us}\n\
+         section command\n\
+         (cd {folder}; PATH={path}; HOME=/root; export PATH HOME\n\
+         exec /bin/hearth-region run {REGION} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
+         echo status=$?\n\
+         section said\ntail -n {LAST_LINES} /hearth-said\n\
+         section stop\n{stop}\n"
+    )
+}
+
+struct Steps {
+    start: String,
+    stop: String,
+}
+
+/// Has the scheduler take over, and says at the end whether it still did.
+fn steps(scheduler: &Scheduler) -> Steps {
+    let knob = |on: u32| format!("echo {on} 2>&1 >{CACHE_KNOB}; grep -qx {on} {CACHE_KNOB}; echo status=$?");
+    match scheduler {
+        // A kernel without the knob has none to switch off.
+        Scheduler::Kernel => Steps {
+            start: format!("if [ -e {CACHE_KNOB} ]; then {}; else echo status=0; fi", knob(0)),
+            stop: "echo status=0".into(),
+        },
+        Scheduler::KernelCache => Steps { start: knob(1), stop: "echo status=0".into() },
+        Scheduler::Hearth(_) => Steps {
+            // Its planner loads programs of its own when the scheduler runs already.
+            start: format!(
+                "{HEARTH} start --policy {POLICY_FILE}; echo status=$?\n\
+                 for try in $(seq 100); do {HEARTH} status | grep -q 'last step' && break; usleep 100000; done"
+            ),
+            stop: format!(
+                "if grep -qx enabled {STATE}; then ended=0; else ended=1; {HEARTH} status; fi\n\
+                 {HEARTH} stop 2>&1; echo status=$ended"
+            ),
+        },
+    }
+}
+
+/// A word for a shell, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Whether all went well, of what the guest printed.
+pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), EmulateError> {
+    let name = scheduler.name();
+    let (started, start) = status(output, "start", &name)?;
+    if started != 0 {
+        return Err(EmulateError::NoScheduler { scheduler: name, last_lines: start });
+    }
+    let (ended, stop) = status(output, "stop", &name)?;
+    if ended != 0 {
+        return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: stop });
+    }
+    let (code, _) = status(output, "command", &name)?;
+    if code != 0 {
+        let last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
+        return Err(EmulateError::Command { scheduler: name, code, last_lines });
+    }
+    for section in ["symbols", "shuffle"] {
+        let (status, said) = status(output, section, &name)?;
+        if status != 0 {
+            return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
+        }
+    }
+    Ok(())
+}
+
+/// The status of a section, and its other lines.
+fn status(output: &Output, section: &str, scheduler: &str) -> Result<(i32, Vec<String>), EmulateError> {
+    let guest = |source| EmulateError::Guest { scheduler: scheduler.to_owned(), source };
+    let section = output.section(section).map_err(guest)?;
+    let is_status = |line: &&String| line.starts_with("status=");
+    let status = section.lines.iter().rfind(is_status).and_then(|line| line["status=".len()..].parse().ok());
+    let others = section.lines.iter().filter(|line| !is_status(line)).cloned().collect();
+    status.map(|status| (status, others)).ok_or_else(|| {
+        guest(hearth_guest::GuestError::Line { what: "no status=".into(), line: section.lines.join(" | ") })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_guest::Section;
+    use hearth_policy::Policy;
+
+    fn script(command: &[&str], scheduler: &Scheduler, seed: u64) -> String {
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        let folder = Path::new("/home/it's here");
+        text(
+            &Work { command: &command, folder, path: "/usr/bin:/bin", copies: 3, shuffled_mib: 32 },
+            scheduler,
+            seed,
+        )
+    }
+
+    fn hearth() -> Scheduler {
+        Scheduler::Hearth(Box::new(Policy::load("light").unwrap()))
+    }
+
+    #[test]
+    fn words_reach_the_command_as_they_are() {
+        let text = script(&["sh", "-c", "echo '$x' \"y\""], &Scheduler::Kernel, 2);
+        assert!(text.contains("run command 3 2 -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
+        assert!(text.contains("cd '/home/it'\\''s here';"), "{text}");
+        assert!(text.contains("sleep 2; usleep 674\n"), "{text}");
+    }
+
+    #[test]
+    fn a_shell_reads_every_script() {
+        for scheduler in [Scheduler::Kernel, Scheduler::KernelCache, hearth()] {
+            let text = script(&["true"], &scheduler, 1);
+            let read = std::process::Command::new("sh").args(["-n", "-c", &text]).output().unwrap();
+            assert!(read.status.success(), "{text}\n{}", String::from_utf8_lossy(&read.stderr));
+        }
+    }
+
+    #[test]
+    fn only_hearth_is_started_and_stopped() {
+        assert!(script(&["true"], &hearth(), 1).contains("/hearth start --policy"));
+        assert!(!script(&["true"], &Scheduler::Kernel, 1).contains("/hearth start"));
+        assert!(script(&["true"], &Scheduler::KernelCache, 1).contains("echo 1 2>&1 >"));
+    }
+
+    fn output(start: i32, code: i32, stop: i32) -> Output {
+        let section = |name: &str, lines: &[String]| Section { name: name.into(), lines: lines.to_vec() };
+        let with_status = |name: &str, status: i32, said: &str| {
+            section(name, &[said.to_owned(), format!("status={status}")])
+        };
+        Output {
+            sections: vec![
+                with_status("symbols", 0, "pid=1 comm=2"),
+                with_status("shuffle", 0, ""),
+                with_status("start", start, "no BTF"),
+                section("command", &[format!("status={code}")]),
+                section("said", &["oh dear".to_owned()]),
+                with_status("stop", stop, "a stall"),
+            ],
+            status: 0,
+            kernel_log: Vec::new(),
+            powered_off: true,
+        }
+    }
+
+    #[test]
+    fn what_went_wrong_first_is_told_with_what_was_said() {
+        let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
+        assert!(check(&output(0, 0, 0), &hearth()).is_ok());
+        assert!(
+            error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
+        );
+        let text = error(output(0, 3, 0));
+        assert!(text.contains("exit code 3") && text.ends_with("oh dear"), "{text}");
+        assert!(error(output(0, 0, 1)).contains("a stall"));
+        assert!(error(output(0, 3, 1)).contains("a stall"));
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Marks what is to be counted, for the plugin of `hearth emulate`.
+ *
+ *   hearth-region symbols
+ *     tells where the kernel switches tasks, and where their names are
+ *   hearth-region shuffle MIB SEED LIST
+ *     frees MIB of each memory node in any order, and writes the files of the list anew; a process
+ *     stays behind that holds the pages between
+ *   hearth-region run NAME N SEED -- CMD...
+ *     runs N copies of CMD as a region; exits as the first that fails does
+ *
+ * The first copy starts with the region; each other one up to a tick later, as SEED says. A copy
+ * finds its number, from 0, in HEARTH_COPY. A copy that a signal ends counts as one that exits with
+ * 128 and its number.
+ */
+#include "../common.h"
+#include "region.h"
+
+#include <sys/wait.h>
+
+#define MOST_COPIES 1024
+#define TICK_NS (4 * NS_PER_MS)
+
+#define EXIT_USAGE 2
+#define EXIT_NOT_FOUND 127
+
+static pid_t start_copy(long number, uint64_t wait_ns, char **command)
+{
+	pid_t pid = fork();
+	char text[24];
+
+	if (pid < 0)
+		die("fork");
+	if (pid)
+		return pid;
+	snprintf(text, sizeof(text), "%ld", number);
+	setenv("HEARTH_COPY", text, 1);
+	if (wait_ns)
+		sleep_ns(wait_ns);
+	execvp(command[0], command);
+	fprintf(stderr, "%s: %s\n", command[0], strerror(errno));
+	_exit(EXIT_NOT_FOUND);
+}
+
+static int exit_code(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int wait_for(const pid_t *copies, long count)
+{
+	int code = 0, status;
+	long i;
+
+	for (i = 0; i < count; i++) {
+		if (waitpid(copies[i], &status, 0) < 0)
+			die("waitpid");
+		if (!code)
+			code = exit_code(status);
+	}
+	return code;
+}
+
+static int run(const char *name, long count, uint64_t seed, char **command)
+{
+	static char region[64];
+	static pid_t copies[MOST_COPIES];
+	size_t length;
+	int code;
+	long i;
+
+	/* A copy of its own: touched, so that the plugin finds it in memory. */
+	snprintf(region, sizeof(region), "%s", name);
+	length = strlen(region);
+	call(CALL_BEGIN, (uint64_t)region, length);
+	for (i = 0; i < count; i++)
+		copies[i] = start_copy(i, i ? next_random(&seed) % TICK_NS : 0, command);
+	code = wait_for(copies, count);
+	call(CALL_END, (uint64_t)region, length);
+	return code;
+}
+
+static void tell_symbols(void)
+{
+	struct task_offsets offsets = task_offsets();
+
+	call(CALL_SYMBOLS, kernel_symbol("__switch_to"),
+	     offsets.pid | (uint64_t)offsets.comm << 32);
+	printf("pid=%u comm=%u\n", offsets.pid, offsets.comm);
+}
+
+/* A process that stays behind with all memory of this one. */
+static int hold(void)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (!pid)
+		for (;;)
+			pause();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "symbols")) {
+		tell_symbols();
+		return 0;
+	}
+	if (argc == 5 && !strcmp(argv[1], "shuffle")) {
+		shuffle(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv[4]);
+		return hold();
+	}
+	if (argc > 6 && !strcmp(argv[1], "run") && !strcmp(argv[5], "--")) {
+		long count = strtol(argv[3], NULL, 10);
+
+		if (count >= 1 && count <= MOST_COPIES)
+			return run(argv[2], count, strtoull(argv[4], NULL, 10), argv + 6);
+	}
+	fprintf(stderr, "usage: hearth-region symbols | shuffle MIB SEED LIST | run NAME COPIES "
+			"SEED -- COMMAND...\n");
+	return EXIT_USAGE;
+}
