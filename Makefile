@@ -33,7 +33,7 @@ lab-packages:
 	@tools/install-recorder || tools/install-packages valgrind=valgrind
 
 build: packages
-	$(CARGO) build --release --locked -p hearth
+	$(CARGO) build --release --locked -p hearth -p hearth-emulate-plugin
 
 # One file without the simulated machine, which runs on any Linux of this architecture. Small, for
 # the process that holds the scheduler stays in memory.
@@ -80,7 +80,7 @@ lint: packages
 		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
 		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
 		crates/hearth-trace/plugin/*.[ch] \
-		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch]
+		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch] crates/hearth-guest/programs/region/*.[ch]
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources

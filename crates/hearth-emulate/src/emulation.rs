@@ -70,8 +70,7 @@ impl Emulation {
     pub fn check(&self) -> Result<(), EmulateError> {
         topology::shape(&self.machine)?;
         plugin::library()?;
-        let guest = |source| EmulateError::Guest { scheduler: "any scheduler".into(), source };
-        hearth_guest::ready(Kernel::Pinned).map_err(guest)
+        hearth_guest::ready(Kernel::Pinned).map_err(EmulateError::NotReady)
     }
 
     /// Boots a guest, runs the command in it under a scheduler, and returns what was counted. Whatever

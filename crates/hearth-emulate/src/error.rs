@@ -36,6 +36,9 @@ pub enum EmulateError {
         /// What the system said.
         source: io::Error,
     },
+    /// What a guest needs is not there, or too old.
+    #[error(transparent)]
+    NotReady(GuestError),
     /// The plugin that counts is not there.
     #[error("{0}")]
     NoPlugin(String),

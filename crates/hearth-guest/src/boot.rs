@@ -88,7 +88,8 @@ impl Boot {
 fn wait(mut child: Child, stop: &AtomicBool) -> std::io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+            // Ctrl-C reaches QEMU by itself, and may have ended it before anybody looked.
+            return Ok((!stop.load(Ordering::Relaxed)).then_some(status));
         }
         if stop.load(Ordering::Relaxed) {
             // `timeout` passes this one on to QEMU, and would leave QEMU behind at any harder one.

@@ -2,11 +2,13 @@
 /*
  * Marks what is to be counted, for the plugin of `hearth emulate`.
  *
- *   hearth-region symbols                    tells where the kernel switches tasks, and their names
- *   hearth-region shuffle MIB SEED LIST      frees MIB of each memory node in any order, and writes
- *                                            the files of the list anew; holds what keeps them
- * apart hearth-region run NAME N SEED -- CMD...  runs N copies of CMD as a region; exits as the
- * first that fails does, and as CMD does if none fails
+ *   hearth-region symbols
+ *     tells where the kernel switches tasks, and where their names are
+ *   hearth-region shuffle MIB SEED LIST
+ *     frees MIB of each memory node in any order, and writes the files of the list anew; a process
+ *     stays behind that holds the pages between
+ *   hearth-region run NAME N SEED -- CMD...
+ *     runs N copies of CMD as a region; exits as the first that fails does
  *
  * The first copy starts with the region; each other one up to a tick later, as SEED says. A copy
  * finds its number, from 0, in HEARTH_COPY. A copy that a signal ends counts as one that exits with

@@ -2,10 +2,11 @@
 
 #![allow(dead_code)]
 
+mod binary;
 mod outcome;
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use hearth_guest::{Guest, GuestError, Kernel, Output, Record};
@@ -81,7 +82,7 @@ impl Shared {
 
 /// What the guest said, or why none can boot.
 fn run(script: &str, make: impl FnOnce(&Path) -> Result<Guest, GuestError>) -> Result<Output, String> {
-    let hearth = hearth()?;
+    let hearth = binary::hearth()?;
     let script = format!("{FUNCTIONS}sleep {}\n{script}", later());
     let output = make(&hearth).and_then(|guest| guest.run(&script));
     Ok(output.unwrap_or_else(|error| panic!("{error}")))
@@ -98,21 +99,6 @@ fn later() -> f64 {
 /// A deterministic guest with Hearth in it.
 pub fn guest(kernel: Kernel, hearth: &Path) -> Guest {
     Guest::new(kernel).file(hearth, "/bin/hearth")
-}
-
-/// The static binary, or why there is none for a guest; one that was asked for and is missing is an
-/// error of its own.
-fn hearth() -> Result<PathBuf, String> {
-    hearth_guest::available().map_err(|reason| reason.to_string())?;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    if let Some(path) = env::var_os("HEARTH_STATIC").filter(|path| !path.is_empty()) {
-        let path = root.join(path);
-        assert!(path.is_file(), "HEARTH_STATIC: {} is missing: run make static", path.display());
-        return Ok(path);
-    }
-    let built = format!("target/static/{}-unknown-linux-gnu/release/hearth", env::consts::ARCH);
-    let path = root.join(built);
-    if path.is_file() { Ok(path) } else { Err(format!("{} is missing: run make static", path.display())) }
 }
 
 /// The records of a section that have a key.

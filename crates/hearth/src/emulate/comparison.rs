@@ -92,15 +92,19 @@ pub struct Total {
 impl Total {
     pub fn of<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Self {
         let mut total = Self::default();
-        for task in tasks {
-            total.user += task.user;
-            total.kernel += task.kernel;
-            total.switches += task.switches;
-            total.cpu_moves += task.cpu_moves;
-            total.domain_moves += task.domain_moves;
-            total.node_moves += task.node_moves;
+        for &Task { user, kernel, switches, cpu_moves, domain_moves, node_moves, .. } in tasks {
+            total.add(&Self { user, kernel, switches, cpu_moves, domain_moves, node_moves });
         }
         total
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.user += other.user;
+        self.kernel += other.kernel;
+        self.switches += other.switches;
+        self.cpu_moves += other.cpu_moves;
+        self.domain_moves += other.domain_moves;
+        self.node_moves += other.node_moves;
     }
 
     pub fn counts(&self) -> Counts {

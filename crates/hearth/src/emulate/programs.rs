@@ -1,13 +1,13 @@
 //! What each program did: tasks by their names, wherever and whenever they ran.
 
-use super::comparison::{Comparison, Total, is_idle};
+use super::comparison::{Comparison, SchedulerRuns, Total, is_idle};
 use hearth_emulate::Run;
 use hearth_emulate::counts::Task;
 use hearth_lab::report::Figure;
 use std::collections::BTreeMap;
 
 /// Programs with less of the CPU time than this under every scheduler are one row.
-const LEAST_SHARE: f64 = 0.005;
+const LEAST_SHARE: f64 = 0.01;
 /// How the kernel's own threads are called together, and programs with little CPU time.
 const KERNEL_THREADS: &str = "(kernel threads)";
 const OTHERS: &str = "(others)";
@@ -23,63 +23,59 @@ pub struct Row {
     pub cpu_moves: Figure,
 }
 
+/// Totals of a run by name, with the picoseconds of a cycle.
+type ByName = (u64, BTreeMap<String, Total>);
+
 /// Each program with its rows, one for each scheduler, those with the most CPU time first.
 pub fn programs(comparison: &Comparison) -> Vec<(String, Vec<Row>)> {
-    let by_program: Vec<Vec<(u64, BTreeMap<String, Total>)>> = comparison
-        .schedulers
-        .iter()
-        .map(|scheduler| scheduler.runs.iter().map(|run| (run.cycle_ps, by_name(run))).collect())
-        .collect();
-    let rows = names(&by_program).into_iter().map(|name| {
-        let rows = by_program.iter().map(|runs| row(&name, runs)).collect();
-        (name, rows)
-    });
-    rows.collect()
+    let runs_of = |scheduler: &SchedulerRuns| scheduler.runs.iter().map(by_name).collect();
+    let mut schedulers: Vec<Vec<ByName>> = comparison.schedulers.iter().map(runs_of).collect();
+    let shares = greatest_shares(&schedulers);
+    let is_small = |name: &str| name != KERNEL_THREADS && shares[name] < LEAST_SHARE;
+    schedulers.iter_mut().flatten().for_each(|(_, totals)| gather(totals, is_small));
+
+    let (small, mut names): (Vec<_>, Vec<_>) = shares.iter().partition(|(name, _)| is_small(name));
+    names.sort_by(|a, b| b.1.total_cmp(a.1));
+    let others = (!small.is_empty()).then(|| OTHERS.to_owned());
+    let names = names.into_iter().map(|(name, _)| name.clone()).chain(others);
+    names.map(|name| (name.clone(), schedulers.iter().map(|runs| row(&name, runs)).collect())).collect()
 }
 
-/// The tasks of a run by name, the smallest together.
-fn by_name(run: &Run) -> BTreeMap<String, Total> {
-    let tasks: Vec<&Task> = run.region.tasks.iter().filter(|task| !is_idle(task)).collect();
+fn by_name(run: &Run) -> ByName {
     let mut groups: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
-    for task in &tasks {
+    for task in run.region.tasks.iter().filter(|task| !is_idle(task)) {
         let is_program = task.user.instructions > 0;
         groups.entry(if is_program { &task.comm } else { KERNEL_THREADS }).or_default().push(task);
     }
-    let least_ms = Total::of(tasks.iter().copied()).cpu_ms(run.cycle_ps) * LEAST_SHARE;
-    let mut others = Vec::new();
-    let mut totals = BTreeMap::new();
-    for (name, tasks) in groups {
-        let total = Total::of(tasks.iter().copied());
-        if name == KERNEL_THREADS || total.cpu_ms(run.cycle_ps) >= least_ms {
-            totals.insert(name.to_owned(), total);
-        } else {
-            others.extend(tasks);
-        }
-    }
-    if !others.is_empty() {
-        totals.insert(OTHERS.to_owned(), Total::of(others));
-    }
-    totals
+    let totals = groups.into_iter().map(|(name, tasks)| (name.to_owned(), Total::of(tasks)));
+    (run.cycle_ps, totals.collect())
 }
 
-fn names(by_program: &[Vec<(u64, BTreeMap<String, Total>)>]) -> Vec<String> {
-    let mut most_ms: BTreeMap<&str, f64> = BTreeMap::new();
-    for (cycle_ps, totals) in by_program.iter().flatten() {
+/// What part of a run's CPU time each program has where it has most.
+fn greatest_shares(schedulers: &[Vec<ByName>]) -> BTreeMap<String, f64> {
+    let mut shares: BTreeMap<String, f64> = BTreeMap::new();
+    for (cycle_ps, totals) in schedulers.iter().flatten() {
+        let all_ms: f64 = totals.values().map(|total| total.cpu_ms(*cycle_ps)).sum();
         for (name, total) in totals {
-            let most = most_ms.entry(name).or_default();
-            *most = most.max(total.cpu_ms(*cycle_ps));
+            let share = shares.entry(name.clone()).or_default();
+            *share = share.max(total.cpu_ms(*cycle_ps) / all_ms);
         }
     }
-    let mut names: Vec<(&str, f64)> = most_ms.into_iter().collect();
-    names.sort_by(|a, b| b.1.total_cmp(&a.1));
-    names.into_iter().map(|(name, _)| name.to_owned()).collect()
+    shares
 }
 
-fn row(name: &str, runs: &[(u64, BTreeMap<String, Total>)]) -> Row {
+/// Makes one of the small ones.
+fn gather(totals: &mut BTreeMap<String, Total>, is_small: impl Fn(&str) -> bool) {
+    let names: Vec<String> = totals.keys().filter(|name| is_small(name)).cloned().collect();
+    let mut others = Total::default();
+    names.iter().filter_map(|name| totals.remove(name)).for_each(|total| others.add(&total));
+    totals.insert(OTHERS.to_owned(), others);
+}
+
+fn row(name: &str, runs: &[ByName]) -> Row {
     let figure = |measure: &dyn Fn(u64, &Total) -> f64| {
-        let value = |(cycle_ps, totals): &(u64, BTreeMap<String, Total>)| {
-            totals.get(name).map_or(0.0, |total| measure(*cycle_ps, total))
-        };
+        let value =
+            |(cycle_ps, totals): &ByName| totals.get(name).map_or(0.0, |total| measure(*cycle_ps, total));
         Figure::of(runs.iter().map(value))
     };
     Row {

@@ -71,13 +71,17 @@ fn name(scheduler: &SchedulerRuns) -> Cell {
     Cell::new(&scheduler.name).add_attribute(Attribute::Bold)
 }
 
-/// A table of parts that have one unit.
+/// A table of parts that have one unit, without those that are nothing under every scheduler.
 fn parts(comparison: &Comparison, names: &[&str], of: fn(&Summary) -> &[Figure]) -> Table {
-    let broken: Vec<String> = names.iter().map(|name| name.replacen(", ", ",\n", 1)).collect();
+    let is_there =
+        |part: &usize| comparison.schedulers.iter().any(|runs| of(&runs.summary)[*part].high > 0.0);
+    let there: Vec<usize> = (0..names.len()).filter(is_there).collect();
+    let broken: Vec<String> = there.iter().map(|&part| names[part].replacen(", ", ",\n", 1)).collect();
     let header: Vec<&str> = iter::once("scheduler").chain(broken.iter().map(String::as_str)).collect();
     let mut table = table(&header, 1);
     for scheduler in &comparison.schedulers {
-        let cells = of(&scheduler.summary).iter().map(|figure| spread(figure, format::millions));
+        let figures = of(&scheduler.summary);
+        let cells = there.iter().map(|&part| spread(&figures[part], format::millions));
         table.add_row(iter::once(name(scheduler)).chain(cells));
     }
     table
@@ -125,10 +129,11 @@ mod tests {
         let compared = comparison(&[("kernel", &[(8, 1), (18, 3)]), ("hearth:light", &[(8, 1), (8, 1)])]);
         let short = text(&compared, false);
         for word in
-            ["sort f on m, seeds 1 to 2", "10.0..20.0", "-33.3 %", "first touch", "last level", "3.00"]
+            ["sort f on m, seeds 1 to 2", "10.0..20.0", "-33.3 %", "first touch", "other node", "3.00"]
         {
             assert!(short.contains(word), "{word}:\n{short}");
         }
+        assert!(!short.contains("second level"), "nothing was served there");
         assert!(!short.contains("(kernel threads)") && text(&compared, true).contains("(kernel threads)"));
         assert!(short.trim_end().ends_with('.'));
     }

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "lab")]
 mod compare;
+#[cfg(feature = "emulate")]
+mod emulate;
 #[cfg(feature = "lab")]
 mod lab;
 #[cfg(all(feature = "lab", feature = "linux"))]

@@ -5,7 +5,9 @@ use crate::{complaint, hearth, output};
 #[test]
 fn help_names_every_command_and_the_exit_codes() {
     let help = output(&["--help"]);
-    for word in ["compare", "lab", "record", "topology", "list", "show", "Exit codes", "130", "NO_COLOR"] {
+    for word in
+        ["compare", "emulate", "lab", "record", "topology", "list", "show", "Exit codes", "130", "NO_COLOR"]
+    {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
     for command in ["compare", "lab", "record", "topology", "list", "show", "completions", "man"] {

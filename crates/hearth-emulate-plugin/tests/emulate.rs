@@ -1,0 +1,95 @@
+//! A command in real kernels on an emulated machine, as `hearth emulate` runs it.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../../hearth-guest/tests/common/binary.rs"]
+mod binary;
+#[path = "../../hearth-guest/tests/common/outcome.rs"]
+mod outcome;
+
+use hearth_emulate::counts::Task;
+use hearth_emulate::{EmulateError, Emulation, Files, Job, Progress, Run, Scheduler, run_all};
+use hearth_machine::Machine;
+use hearth_policy::Policy;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/emulate.rs");
+
+struct Nobody;
+
+impl Progress for Nobody {
+    fn began(&self, _: &Job) {}
+    fn ended(&self, _: &Job, _: usize, _: usize) {}
+}
+
+/// Hearth as one file, or nothing, with the reason printed, where no guest can boot.
+fn hearth() -> Option<PathBuf> {
+    match binary::hearth() {
+        Ok(hearth) => {
+            outcome::ran();
+            Some(hearth)
+        }
+        Err(reason) => {
+            outcome::skipped(&reason);
+            None
+        }
+    }
+}
+
+fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
+    let mut files = Files::default();
+    let program = files.add_program(command[0]).unwrap().display().to_string();
+    files.add(Path::new(FILE), None).unwrap();
+    let arguments = command[1..].iter().map(|&word| word.to_owned());
+    Emulation {
+        machine: Machine::load("sgi-4d340").unwrap(),
+        command: std::iter::once(program).chain(arguments).collect(),
+        files,
+        hearth: hearth.to_owned(),
+        folder: "/".into(),
+        path: "/usr/bin:/bin".into(),
+        copies: 3,
+        memory_mib: None,
+        limit: Duration::from_secs(300),
+    }
+}
+
+fn runs(emulation: &Emulation, schedulers: &[Scheduler]) -> Vec<Result<Run, EmulateError>> {
+    let jobs: Vec<Job> =
+        schedulers.iter().map(|scheduler| Job { scheduler: scheduler.clone(), seed: 1 }).collect();
+    run_all(emulation, &jobs, 2, &AtomicBool::new(false), &Nobody)
+}
+
+fn sorts(run: &Run) -> Vec<&Task> {
+    run.region.tasks.iter().filter(|task| task.comm == "sort").collect()
+}
+
+#[test]
+fn a_command_is_counted_alike_each_time_and_runs_under_hearth_too() {
+    let Some(hearth) = hearth() else { return };
+    let light = Scheduler::Hearth(Box::new(Policy::load("light").unwrap()));
+    let schedulers = [Scheduler::Kernel, Scheduler::Kernel, light];
+    let emulation = emulation(&hearth, &["sort", FILE]);
+    let runs: Vec<Run> = runs(&emulation, &schedulers).into_iter().map(Result::unwrap).collect();
+    assert_eq!(runs[0], runs[1]);
+    for run in &runs {
+        let tasks = sorts(run);
+        assert_eq!(tasks.len(), emulation.copies, "{}", run.scheduler);
+        assert!(tasks.iter().all(|task| task.user.instructions > 100_000 && task.total().llc_misses() > 0));
+        assert!(run.region.guest_ns > 0 && run.region.cpus.len() == 4);
+    }
+    let own = |run: &Run| sorts(run).iter().map(|task| task.user.instructions).min().unwrap() as f64;
+    let ratio = own(&runs[2]) / own(&runs[0]);
+    assert!((0.99..1.01).contains(&ratio), "the same program executes {ratio} times the instructions");
+}
+
+#[test]
+fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
+    let Some(hearth) = hearth() else { return };
+    let emulation = emulation(&hearth, &["sort", "/no/such/file"]);
+    let result = runs(&emulation, &[Scheduler::Kernel]).pop().unwrap();
+    let Err(EmulateError::Command { code: 2, last_lines, .. }) = result else { panic!("{result:?}") };
+    assert!(last_lines.iter().any(|line| line.contains("/no/such/file")), "{last_lines:?}");
+}
