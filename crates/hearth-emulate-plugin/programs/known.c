@@ -24,6 +24,14 @@ static long number(const char *text)
 	return strtol(text, NULL, 10);
 }
 
+/* Copies of the program have a CPU each. */
+static int own_cpu(void)
+{
+	const char *copy = getenv("HEARTH_COPY");
+
+	return copy ? (int)number(copy) : 0;
+}
+
 /* Memory that is contiguous where it matters: its lines meet in no set of a cache that they need not. */
 static char *array(size_t bytes, int flags)
 {
@@ -68,7 +76,7 @@ static void walk(const char *name, size_t bytes, long times)
 {
 	char *memory;
 
-	pin(0);
+	pin(own_cpu());
 	memory = array(bytes, MAP_PRIVATE);
 	begin(name);
 	load_lines(memory, bytes, times);

@@ -14,7 +14,8 @@
 //! A deterministic guest counts instructions: its CPUs take turns on one host thread, its clock
 //! advances by [`NS_PER_INSTRUCTION`] with each, and the same script gives the same bytes. Nothing
 //! in it scales with CPUs and no cache is modelled, so it shows order, shares, latency and the
-//! length of code, never speed. A concurrent guest runs its CPUs at once; its timing means nothing.
+//! length of code, never speed. A timed guest is the same on a clock that a plugin moves. A concurrent
+//! guest runs its CPUs at once; its timing means nothing.
 
 mod boot;
 mod error;
