@@ -123,14 +123,16 @@ fn scheduler(text: &str) -> Result<Scheduler, Failure> {
 }
 
 fn unknown(name: &str) -> Failure {
-    let policies =
-        names::known(Kind::Policies).into_iter().map(|name| format!("{}{name}", Scheduler::PREFIX));
-    let known: Vec<String> = Scheduler::OWN.into_iter().map(str::to_owned).chain(policies).collect();
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let with_prefix = format!("{}{name}", Scheduler::PREFIX);
-    let mend = match located::nearest(name, &known).or_else(|| located::nearest(&with_prefix, &known)) {
+    let prefixed = |policy: &str| format!("{}{policy}", Scheduler::PREFIX);
+    let policies = names::known(Kind::Policies);
+    let own = located::nearest(name, &Scheduler::OWN).map(str::to_owned);
+    let mend = match own.or_else(|| located::nearest(name, &policies).map(prefixed)) {
         Some(nearest) => format!("did you mean {nearest}?"),
-        None => format!("choose from {}, or name a TOML file: hearth:FILE", known.join(", ")),
+        None => {
+            let policies: Vec<String> = policies.into_iter().map(prefixed).collect();
+            let (own, policies) = (Scheduler::OWN.join(", "), policies.join(", "));
+            format!("choose from {own}, {policies}, or name a TOML file: {}FILE", Scheduler::PREFIX)
+        }
     };
     Failure::Input(anyhow!("there is no scheduler called {name:?}; {mend}"))
 }
