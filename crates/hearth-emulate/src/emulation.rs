@@ -83,7 +83,7 @@ impl Emulation {
     pub fn run(&self, scheduler: &Scheduler, seed: u64, stop: &AtomicBool) -> Result<Run, EmulateError> {
         let name = scheduler.name();
         let folder = tempfile::Builder::new().prefix("hearth-emulate-").tempdir();
-        let folder = folder.map_err(|source| EmulateError::File { path: std::env::temp_dir(), source })?;
+        let folder = folder.map_err(|error| EmulateError::File { path: std::env::temp_dir(), error })?;
         let out = folder.path().join("counts.json");
         let guest = self.guest(scheduler, seed, folder.path(), &out)?;
         let work = Work {
@@ -163,6 +163,6 @@ impl Emulation {
 fn written(path: PathBuf, text: &str) -> Result<PathBuf, EmulateError> {
     match fs::write(&path, text) {
         Ok(()) => Ok(path),
-        Err(source) => Err(EmulateError::File { path, source }),
+        Err(error) => Err(EmulateError::File { path, error }),
     }
 }

@@ -29,12 +29,12 @@ pub enum EmulateError {
         what: String,
     },
     /// A file to take along that is not there, or cannot be read.
-    #[error("{path}: {source}; name a file or folder of this host")]
+    #[error("{path}: {error}; name a file or folder of this host")]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said: in the message, so no source besides.
+        error: io::Error,
     },
     /// What a guest needs is not there, or too old.
     #[error(transparent)]

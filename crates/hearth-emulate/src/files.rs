@@ -95,7 +95,7 @@ impl Files {
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> EmulateError {
     let path = path.to_owned();
-    move |source| EmulateError::File { path, source }
+    move |error| EmulateError::File { path, error }
 }
 
 /// The file of a program, as a shell finds it.

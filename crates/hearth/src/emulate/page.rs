@@ -19,8 +19,11 @@ pub fn page(comparison: &Comparison) -> String {
         partial: comparison.partial.then_some("some runs were not finished."),
         body: html! {
             div.pair {
+                @if comparison.is_timed {
+                    (whole(comparison, "Time", "from the command's start to its end, on the guest's clock, ms", |is| is.guest_ms))
+                }
                 (whole(comparison, "CPU time", "a cycle for each instruction and the stalls, all tasks, ms", |is| is.cpu_ms))
-                (whole(comparison, "Busiest CPU", "CPU time of the CPU that had most of it, ms", |is| is.busiest_ms))
+                @if !comparison.is_timed { (whole(comparison, "Busiest CPU", "CPU time of the CPU that had most of it, ms", |is| is.busiest_ms)) }
             }
             div.pair { (causes(comparison)) (served(comparison)) }
             (figures(comparison))

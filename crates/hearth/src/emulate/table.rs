@@ -35,19 +35,25 @@ type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Cell);
 /// The columns; without those for moves that the machine cannot have.
 fn columns(comparison: &Comparison) -> Vec<Column> {
     let any = |differs: fn(&Summary) -> bool| comparison.schedulers.iter().any(|runs| differs(&runs.summary));
-    let mut columns: Vec<Column> = vec![
+    let mut columns: Vec<Column> = Vec::new();
+    if comparison.is_timed {
+        columns.push(("elapsed\nms", |is, _| spread(&is.guest_ms, format::significant)));
+        columns.push(("\nchange", |is, base| change(&is.guest_ms, base.map(|base| &base.guest_ms))));
+    }
+    let costs: [Column; 6] = [
         ("CPU time\nms", |is, _| spread(&is.cpu_ms, format::significant)),
         ("\nchange", |is, base| change(&is.cpu_ms, base.map(|base| &base.cpu_ms))),
         ("kernel\n%", |is, _| number(format!("{:.1}", is.kernel_percent.mean))),
         ("busiest\nCPU ms", |is, _| spread(&is.busiest_ms, format::significant)),
         ("misses\nM", |is, _| spread(&is.misses, format::millions)),
         ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
-        (if comparison.is_timed { "elapsed\nms" } else { "guest's\nms" }, |is, _| {
-            spread(&is.guest_ms, format::significant)
-        }),
-        ("\nswitches", |is, _| count(&is.switches)),
-        ("CPU\nmoves", |is, _| count(&is.cpu_moves)),
     ];
+    columns.extend(costs);
+    if !comparison.is_timed {
+        columns.push(("guest's\nms", |is, _| spread(&is.guest_ms, format::significant)));
+    }
+    columns.push(("\nswitches", |is, _| count(&is.switches)));
+    columns.push(("CPU\nmoves", |is, _| count(&is.cpu_moves)));
     if any(|summary| summary.domain_moves != summary.cpu_moves) {
         columns.push(("domain\nmoves", |is, _| count(&is.domain_moves)));
     }
@@ -138,6 +144,17 @@ mod tests {
         assert!(!short.contains("second level"), "nothing was served there");
         assert!(!short.contains("(kernel threads)") && text(&compared, true).contains("(kernel threads)"));
         assert!(short.trim_end().ends_with('.'));
+    }
+
+    #[test]
+    fn time_stands_first_where_the_guests_clock_tells_it() {
+        let mut compared = comparison(&[("kernel", &[(8, 1)])]);
+        let heads =
+            |compared: &Comparison| columns(compared).iter().map(|column| column.0).collect::<Vec<_>>();
+        assert!(heads(&compared).contains(&"guest's\nms") && !heads(&compared).contains(&"elapsed\nms"));
+        compared.is_timed = true;
+        assert_eq!(heads(&compared)[..3], ["elapsed\nms", "\nchange", "CPU time\nms"]);
+        assert!(!heads(&compared).contains(&"guest's\nms"));
     }
 
     #[test]
