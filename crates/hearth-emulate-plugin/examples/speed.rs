@@ -1,0 +1,89 @@
+//! Prints how fast a guest runs with the plugin, and without: instructions and references of a load that is
+//! counted, for each second of this host's CPU time beyond that of the same guest without the load.
+//!
+//! ```text
+//! cargo run --release -p hearth-emulate-plugin --example speed
+//! ```
+
+use hearth_emulate::counts::{Counts, Report};
+use hearth_guest::{Guest, GuestError, Kernel, Mode};
+use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+const KNOWN: &str = concat!(env!("OUT_DIR"), "/known");
+const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine.toml");
+/// Rounds of the load: matrices of 4 MiB in all are multiplied.
+const ROUNDS: u32 = 12;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let out = folder.path().join("counts.json");
+    let counted = load(Mode::Deterministic, Some(&out))?;
+    let Counts { instructions, loads, stores, fetches, .. } = counts(&out)?;
+    println!("{instructions} instructions, {} loads and stores, {fetches} lines fetched", loads + stores);
+    let millions = |what: u64, seconds: f64| what as f64 / 1e6 / seconds;
+    for (name, seconds) in [
+        ("no plugin", load(Mode::Deterministic, None)?),
+        ("counts", counted),
+        ("timed", load(Mode::Timed, Some(&out))?),
+    ] {
+        let (mips, references) = (millions(instructions, seconds), millions(loads + stores, seconds));
+        println!("{name}: {seconds:.1} CPU s, {mips:.0} MIPS, {references:.0} M loads and stores a second");
+    }
+    Ok(())
+}
+
+/// CPU seconds that the load takes.
+fn load(mode: Mode, out: Option<&Path>) -> Result<f64, GuestError> {
+    let boot = |rounds| boot(mode, out, rounds);
+    let idle = boot(0)?;
+    Ok(boot(ROUNDS)? - idle)
+}
+
+/// CPU seconds of a guest that does so many rounds.
+fn boot(mode: Mode, out: Option<&Path>, rounds: u32) -> Result<f64, GuestError> {
+    let before = children_s();
+    let mut guest = Guest::new(Kernel::Pinned).mode(mode).memory_mib(1024);
+    guest = guest.cpu_feature("-erms").cpu_feature("-fsrm").file(KNOWN, "/bin/known");
+    if let Some(out) = out {
+        let told = if mode == Mode::Timed { "timed" } else { "counts" };
+        let arguments = [
+            ("machine", MACHINE.to_owned()),
+            ("out", out.display().to_string()),
+            ("node_mib", "512:512".to_owned()),
+            ("mode", told.to_owned()),
+        ];
+        guest = guest.plugin(&plugin(), &arguments);
+    }
+    guest.run(&format!("hearth-region symbols\nknown mix mix 4096 {rounds}\n"))?;
+    Ok(children_s() - before)
+}
+
+/// The library that cargo built with this example.
+fn plugin() -> PathBuf {
+    let example = env::current_exe().unwrap_or_default();
+    example.ancestors().nth(2).unwrap_or(Path::new(".")).join("libhearth_emulate_plugin.so")
+}
+
+/// All that all tasks but the idle ones did in the region.
+fn counts(out: &Path) -> Result<Counts, Box<dyn std::error::Error>> {
+    let report: Report = serde_json::from_str(&fs::read_to_string(out)?)?;
+    let mut all = Counts::default();
+    for task in report.regions.iter().flat_map(|region| &region.tasks).filter(|task| task.pid != 0) {
+        all += task.user;
+        all += task.kernel;
+    }
+    Ok(all)
+}
+
+/// CPU time in user mode of programs that were started and have ended.
+fn children_s() -> f64 {
+    let mut usage = MaybeUninit::zeroed();
+    // SAFETY: the kernel fills in what it is given room for; zeroes are a usage, too.
+    let usage: libc::rusage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_utime.tv_sec as f64 + usage.ru_utime.tv_usec as f64 / 1e6
+}
