@@ -164,7 +164,8 @@ pub(crate) struct Isolating {
 impl Isolation {
     /// The planner, and who fills in what it is told, begun anew for each scheduler.
     pub(crate) fn parts(self: &Arc<Self>, told: &Told) -> (Telling, impl Fn() -> Isolating + Send + use<>) {
-        let planner = CacheFair::new(self.bus, Rule::default());
+        // Programs of today have phases, and a share that follows from the last one's would be wrong by far.
+        let planner = CacheFair::new(self.bus, Rule { phases: true, ..Rule::default() });
         let (isolation, told_by_planner, told) = (Arc::clone(self), Arc::clone(told), Arc::clone(told));
         let begin = move || Isolating::new(&isolation, &told);
         (Telling { planner, told: told_by_planner }, begin)

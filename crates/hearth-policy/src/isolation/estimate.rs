@@ -25,6 +25,10 @@ pub struct Estimate {
     pub b: f64,
     /// The line of `a` and `b` with its errors, if there is one.
     pub line: Option<Line>,
+    /// Cycles for each instruction beside its misses: what `c0` is in the derivation.
+    pub own_cycles: f64,
+    /// Their standard deviation from sample to sample.
+    pub own_cycles_spread: f64,
 }
 
 /// Whether to act on an estimate.
@@ -141,18 +145,19 @@ impl Estimator {
         if found.fair_ipc_error <= MOST_ERROR * found.fair_ipc { Ok(()) } else { Err(Why::Imprecise) }
     }
 
+    /// Cycles for each instruction of a run, beside its misses.
+    pub fn own_cycles(&self, run: &Run) -> f64 {
+        let own = run.transfers.max(run.misses);
+        let lines = run.per_cycle(own.saturating_add(run.others_transfers.max(run.others_misses)));
+        let missing = run.per_cycle(run.misses) * self.bus.latency_cycles(lines);
+        (1.0 - missing) / run.ipc()
+    }
+
     /// Of the fair miss rate; with its standard error.
-    fn fair_ipc(&self, samples: &[&Run], company: &Company, found: &Estimate) -> Result<(f64, f64), Why> {
-        let mut own_cycles: Vec<f64> = samples
-            .iter()
-            .map(|run| {
-                let own = run.transfers.max(run.misses);
-                let lines = run.per_cycle(own.saturating_add(run.others_transfers.max(run.others_misses)));
-                let missing = run.per_cycle(run.misses) * self.bus.latency_cycles(lines);
-                (1.0 - missing) / run.ipc()
-            })
-            .collect();
+    fn fair_ipc(&self, samples: &[&Run], company: &Company, found: &mut Estimate) -> Result<(f64, f64), Why> {
+        let mut own_cycles: Vec<f64> = samples.iter().map(|run| self.own_cycles(run)).collect();
         let (own, own_error) = self.fit.middle(&mut own_cycles).ok_or(Why::FewSamples)?;
+        (found.own_cycles, found.own_cycles_spread) = (own, own_error * (samples.len() as f64).sqrt());
         let rate = found.fair_miss_rate;
         let lines = rate * company.lines_per_miss;
         let latency = self.bus.latency_cycles(lines);

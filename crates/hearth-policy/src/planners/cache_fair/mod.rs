@@ -50,7 +50,8 @@ pub struct Rule {
     pub fit: Fit,
     /// Who pays for a gain.
     pub spread: Spread,
-    /// Whether a task is sampled anew as soon as its misses have left the line.
+    /// Whether a task is sampled anew as soon as its misses have left the line, or its cycles beside them are others;
+    /// nothing is made up for then until it is known anew.
     pub phases: bool,
     /// What a task may lose of its share at most, in thousandths; 900 at most.
     pub most_lost_permille: u32,

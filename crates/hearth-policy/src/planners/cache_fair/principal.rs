@@ -17,7 +17,7 @@
 //! paid for long after nobody disturbs it any more.
 
 use super::{Rule, Standing, WHOLE_PERMILLE};
-use crate::isolation::{Confidence, Estimate, Estimator};
+use crate::isolation::{Confidence, Estimate, Estimator, MOST_ERROR};
 use crate::snapshot::{Run, Task};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -25,7 +25,8 @@ use std::ops::RangeInclusive;
 /// Samples are kept for so many times as many as it takes: so long does a task wait for co-runners that differ.
 const SAMPLES_KEPT: usize = 5;
 
-/// Misses this many standard deviations off the line surprise.
+/// Misses this many standard deviations off the line surprise, and so do cycles beside misses that are as far off
+/// what they were, and by more than an estimate may be.
 const SURPRISE: f64 = 3.0;
 
 /// So many runs in succession that surprise are another phase of the program.
@@ -47,6 +48,8 @@ pub(super) struct Principal {
     /// There was none before that is acted on, and its factor does not follow from it yet.
     is_new: bool,
     sampling: Sampling,
+    /// So many runs in succession have surprised.
+    surprises: u32,
     period: Period,
     /// Of the last whole period.
     ipc: f64,
@@ -69,8 +72,8 @@ enum Sampling {
     Never,
     /// It is, with the latest samples, so many of them new since it was last estimated.
     On { samples: VecDeque<Run>, new: usize },
-    /// It was, so many instructions ago, and so many runs in succession have surprised since.
-    Off { instructions: u64, surprises: u32 },
+    /// It was, so many instructions ago.
+    Off { instructions: u64 },
 }
 
 impl Sampling {
@@ -90,6 +93,7 @@ impl Principal {
             estimate: known.copied().unwrap_or_default(),
             is_new: false,
             sampling: if known.is_some() { Sampling::Never } else { Sampling::begin() },
+            surprises: 0,
             period: Period::default(),
             ipc: 0.0,
             deficit: 0.0,
@@ -147,14 +151,14 @@ impl Principal {
     /// Whether there is an estimate now where there was none.
     fn sample(&mut self, run: &Run, estimator: &Estimator, rule: &Rule) -> bool {
         let is_sample = estimator.is_sample(run);
+        if rule.phases && self.is_scheduled() {
+            self.watch(run, estimator);
+        }
         match &mut self.sampling {
             Sampling::Never => false,
-            Sampling::Off { instructions, surprises } => {
+            Sampling::Off { instructions } => {
                 *instructions = instructions.saturating_add(run.instructions);
-                if is_sample && rule.phases {
-                    *surprises = if surprises_by(&self.estimate, run) { *surprises + 1 } else { 0 };
-                }
-                if *instructions >= rule.resample_instructions || *surprises >= SURPRISES {
+                if *instructions >= rule.resample_instructions {
                     self.sampling = Sampling::begin();
                 }
                 false
@@ -173,6 +177,18 @@ impl Principal {
         }
     }
 
+    /// After some runs that surprise, what was known of it is not true any more: it has its own share until that is
+    /// known anew, of samples from here on.
+    fn watch(&mut self, run: &Run, estimator: &Estimator) {
+        let Some(is_surprise) = surprises_by(&self.estimate, estimator, run) else { return };
+        self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
+        if self.surprises >= SURPRISES && !matches!(self.sampling, Sampling::Never) {
+            self.sampling = Sampling::begin();
+            self.estimate = Estimate::default();
+            (self.factor, self.deficit) = (1.0, 0.0);
+        }
+    }
+
     /// Ends the sampling, if it gives a strong estimate.
     fn estimate(&mut self, estimator: &Estimator) -> bool {
         let Sampling::On { samples, new } = &mut self.sampling else { return false };
@@ -184,7 +200,7 @@ impl Principal {
             self.estimate = found;
         }
         if is_strong {
-            self.sampling = Sampling::Off { instructions: 0, surprises: 0 };
+            self.sampling = Sampling::Off { instructions: 0 };
         }
         is_strong && !was_scheduled
     }
@@ -214,11 +230,22 @@ impl Period {
     }
 }
 
-/// Whether a run's misses are far off the line, as it is known and as misses come one by one.
-fn surprises_by(estimate: &Estimate, run: &Run) -> bool {
-    let Some(line) = estimate.line else { return false };
+/// Whether what a run took beside its misses is far off what it did, or its misses are far off the line, as it is
+/// known and as misses come one by one. Nothing if that cannot be told of so short a run: the misses of one that is
+/// no sample are those of a cold cache, and of one half as long nothing is sure.
+fn surprises_by(estimate: &Estimate, estimator: &Estimator, run: &Run) -> Option<bool> {
+    let line = estimate.line?;
+    if run.instructions < estimator.least_instructions / 2 {
+        return None;
+    }
+    let usual = estimate.own_cycles;
+    let allowed = (SURPRISE * estimate.own_cycles_spread).max(MOST_ERROR * usual);
+    if (estimator.own_cycles(run) - usual).abs() > allowed {
+        return Some(true);
+    }
     let others = run.per_cycle(run.others_misses);
     let counted = (run.misses as f64).sqrt() / run.cycles as f64;
     let deviation = line.residual.hypot(line.error_at(others)).hypot(counted);
-    (run.per_cycle(run.misses) - line.at(others)).abs() > SURPRISE * deviation
+    let is_off = (run.per_cycle(run.misses) - line.at(others)).abs() > SURPRISE * deviation;
+    estimator.is_sample(run).then_some(is_off)
 }

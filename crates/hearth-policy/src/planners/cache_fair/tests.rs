@@ -207,3 +207,31 @@ fn a_task_is_sampled_anew_after_a_billion_instructions_or_as_soon_as_its_misses_
     let soon = steps_to_know(Rule { phases: true, ..Rule::default() });
     assert!(soon < usual && usual < late, "{soon} {usual} {late}");
 }
+
+/// A task whose estimate is acted on, and that then takes so many times its cycles for each instruction: the shares
+/// that it has in the next second.
+fn shares_in_another_phase(phases: bool, times: f64) -> Vec<u32> {
+    let mut machine = sampled(Rule { phases, ..Rule::default() });
+    sample(&mut machine, 0.002);
+    beside(&mut machine, 0.006, 0.002, 30);
+    assert_eq!(machine.share(1), 1200);
+    machine.programs[0].ipc /= times;
+    let mut share = || {
+        machine.run(1);
+        machine.share(1)
+    };
+    (0..10).map(|_| share()).collect()
+}
+
+#[test]
+fn a_task_in_another_phase_has_its_own_share_until_it_is_known_anew() {
+    for times in [0.5, 1.5] {
+        let known = shares_in_another_phase(true, times);
+        assert_eq!(known[5..], [1000; 5], "{times}: {known:?}");
+        let stale = shares_in_another_phase(false, times);
+        assert!(stale[5..].iter().all(|share| share.abs_diff(1000) > 200), "{times}: {stale:?}");
+    }
+    // What differs by less than an estimate may be off is the same phase.
+    let same = shares_in_another_phase(true, 1.05);
+    assert!(same.iter().all(|share| *share > 1100), "{same:?}");
+}
