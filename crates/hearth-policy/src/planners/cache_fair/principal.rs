@@ -151,9 +151,7 @@ impl Principal {
     /// Whether there is an estimate now where there was none.
     fn sample(&mut self, run: &Run, estimator: &Estimator, rule: &Rule) -> bool {
         let is_sample = estimator.is_sample(run);
-        if rule.phases && self.is_scheduled() {
-            self.watch(run, estimator);
-        }
+        let is_odd = rule.phases && self.is_odd(run, estimator);
         match &mut self.sampling {
             Sampling::Never => false,
             Sampling::Off { instructions } => {
@@ -164,7 +162,7 @@ impl Principal {
                 false
             }
             Sampling::On { samples, new } => {
-                if !is_sample {
+                if !is_sample || is_odd {
                     return false;
                 }
                 if samples.len() >= SAMPLES_KEPT * estimator.samples {
@@ -177,16 +175,24 @@ impl Principal {
         }
     }
 
-    /// After some runs that surprise, what was known of it is not true any more: it has its own share until that is
-    /// known anew, of samples from here on.
-    fn watch(&mut self, run: &Run, estimator: &Estimator) {
-        let Some(is_surprise) = surprises_by(&self.estimate, estimator, run) else { return };
+    /// Whether a run surprises: by what is known, or, where that is nothing yet, by being unlike the samples, for those
+    /// of two phases are on no line. After some in succession what was known of it is not true any more: it has its own
+    /// share until that is known anew, of samples from here on.
+    fn is_odd(&mut self, run: &Run, estimator: &Estimator) -> bool {
+        let surprises = match &self.sampling {
+            _ if self.is_scheduled() => surprises_by(&self.estimate, estimator, run),
+            Sampling::On { samples, .. } => is_unlike(samples, estimator, run),
+            _ => None,
+        };
+        let Some(is_surprise) = surprises else { return false };
         self.surprises = if is_surprise { self.surprises + 1 } else { 0 };
         if self.surprises >= SURPRISES && !matches!(self.sampling, Sampling::Never) {
             self.sampling = Sampling::begin();
             self.estimate = Estimate::default();
+            self.surprises = 0;
             (self.factor, self.deficit) = (1.0, 0.0);
         }
+        is_surprise
     }
 
     /// Ends the sampling, if it gives a strong estimate.
@@ -228,6 +234,15 @@ impl Period {
     fn ipc(&self) -> f64 {
         if self.cycles > 0.0 { self.instructions / self.cycles } else { 0.0 }
     }
+}
+
+/// Whether what a run took beside its misses is far off what samples did in the middle. Nothing if it is no sample, or
+/// there are none.
+fn is_unlike(samples: &VecDeque<Run>, estimator: &Estimator, run: &Run) -> Option<bool> {
+    let mut usual: Vec<f64> = samples.iter().map(|sample| estimator.own_cycles(sample)).collect();
+    usual.sort_unstable_by(f64::total_cmp);
+    let middle = usual.get(usual.len() / 2).filter(|_| estimator.is_sample(run))?;
+    Some((estimator.own_cycles(run) - middle).abs() > MOST_ERROR * middle)
 }
 
 /// Whether what a run took beside its misses is far off what it did, or its misses are far off the line, as it is

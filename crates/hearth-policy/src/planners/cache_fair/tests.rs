@@ -235,3 +235,21 @@ fn a_task_in_another_phase_has_its_own_share_until_it_is_known_anew() {
     let same = shares_in_another_phase(true, 1.05);
     assert!(same.iter().all(|share| *share > 1100), "{same:?}");
 }
+
+#[test]
+fn samples_of_two_phases_are_not_mixed() {
+    let known = |phases| {
+        let mut machine = sampled(Rule { phases, ..Rule::default() });
+        // Nine samples of one phase, and then those of another, which takes half the cycles.
+        beside(&mut machine, 0.002, 0.002, 4);
+        for n in 1..=20 {
+            let others = 0.0005 * f64::from(n % 7);
+            beside(&mut machine, others, 0.002, 0);
+            machine.programs[0].ipc *= 2.0;
+            machine.run(1);
+        }
+        standing(&machine, 1).fair_ipc
+    };
+    assert!((known(true) - 1.2).abs() < 0.01, "{}", known(true));
+    assert!((known(false) - 1.2).abs() > 0.01, "{}", known(false));
+}
