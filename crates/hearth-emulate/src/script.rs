@@ -13,6 +13,9 @@ pub(crate) const LIST_FILE: &str = "/hearth-files";
 /// Where Hearth is in the guest, apart from the command's programs.
 pub(crate) const HEARTH: &str = "/hearth";
 
+/// What it means if the guest's kernel kills what runs before the command.
+const OUT_OF_MEMORY: &str = "the guest has too little memory for its files; raise --memory";
+
 /// How many lines of the command's are told if it fails.
 const LAST_LINES: usize = 20;
 /// Seeds let the command begin this much later, in microseconds: less than a tick, and in another
@@ -114,7 +117,9 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), Emulat
     for section in ["symbols", "shuffle"] {
         let (status, said) = status(output, section, &name)?;
         if status != 0 {
-            return Err(EmulateError::Counts { scheduler: name, what: said.join("\n") });
+            let is_killed = said.iter().any(|line| line.contains("Killed"));
+            let what = if is_killed { OUT_OF_MEMORY.to_owned() } else { said.join("\n") };
+            return Err(EmulateError::Counts { scheduler: name, what });
         }
     }
     Ok(())
@@ -206,6 +211,9 @@ mod tests {
         let text = error(output(0, 3, 0));
         assert!(text.contains("exit code 3") && text.ends_with("oh dear"), "{text}");
         assert!(error(output(0, 0, 1)).contains("a stall"));
+        let mut killed = output(0, 0, 0);
+        killed.sections[1].lines = vec!["Killed".into(), "status=137".into()];
+        assert!(error(killed).contains("raise --memory"));
         assert!(error(output(0, 3, 1)).contains("a stall"));
     }
 }
