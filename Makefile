@@ -80,7 +80,8 @@ lint: packages
 		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
 		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
 		crates/hearth-trace/plugin/*.[ch] \
-		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch] crates/hearth-guest/programs/region/*.[ch]
+		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch] crates/hearth-guest/programs/region/*.[ch] \
+		crates/hearth-emulate-plugin/programs/*.c
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources

@@ -2,11 +2,11 @@
 /*
  * References whose counts are known, each kind a region.
  *
- *   known walk NAME KIB TIMES          loads from each line of an array, TIMES times
- *   known move NAME KIB FROM TO TIMES  stores to each line on CPU FROM, then loads on CPU TO, TIMES times
+ *   known walk NAME KIB TIMES          loads each line of an array, TIMES times
+ *   known move NAME KIB FROM TO TIMES  stores to each line on CPU FROM, then loads on TO
  *   known share NAME TIMES             CPUs 0 and 1 add to a word in turns, TIMES times each
  *   known nops NAME COUNT              COUNT instructions without references
- *   known ask NAME                     a hundred thousand loads, by the counts that the plugin tells
+ *   known ask NAME                     100,000 loads, by the counts that the plugin tells
  *   known clock NAME                   how long the guest says that loads from 64 MiB take
  *   known mix NAME KIB TIMES           multiplies matrices: much of everything, for speed
  */
@@ -32,7 +32,8 @@ static int own_cpu(void)
 	return copy ? (int)number(copy) : 0;
 }
 
-/* Memory that is contiguous where it matters: its lines meet in no set of a cache that they need not. */
+/* Memory that is contiguous where it matters: its lines meet in no set of a cache that they need
+ * not. */
 static char *array(size_t bytes, int flags)
 {
 	size_t room = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE + HUGE_PAGE;
@@ -96,7 +97,8 @@ static void move(const char *name, size_t bytes, int from, int to, long times)
 	end(name);
 }
 
-/* Two tasks take turns: each waits until the word is its own, which costs loads and nothing else. */
+/* Two tasks take turns: each waits until the word is its own, which costs loads and nothing else.
+ */
 static void take_turns(volatile uint64_t *word, uint64_t mine, long times)
 {
 	for (long i = 0; i < times; i++) {
@@ -163,8 +165,8 @@ static void ask(const char *name)
 	load_lines(memory, LINE, 100000);
 	call(CALL_COUNTS, (uint64_t)after, sizeof(after));
 	end(name);
-	printf("asked cpu=%lu pid=%lu own-pid=%d loads=%lu\n", after[WORD_CPU], after[WORD_PID], getpid(),
-	       after[WORD_TASK_LOADS] - before[WORD_TASK_LOADS]);
+	printf("asked cpu=%lu pid=%lu own-pid=%d loads=%lu\n", after[WORD_CPU], after[WORD_PID],
+	       getpid(), after[WORD_TASK_LOADS] - before[WORD_TASK_LOADS]);
 }
 
 static void time_loads(const char *name)
@@ -192,12 +194,14 @@ static void mix(const char *name, size_t bytes, long times)
 	memory = (int32_t *)array(bytes, MAP_PRIVATE);
 	begin(name);
 	for (size_t turn = 0; turn < (size_t)times * all; turn++) {
-		int32_t *a = memory + turn % all * 3 * side * side, *b = a + side * side, *c = b + side * side;
+		int32_t *a = memory + turn % all * 3 * side * side, *b = a + side * side,
+			*c = b + side * side;
 
 		for (size_t i = 0; i < side; i++) {
 			for (size_t k = 0; k < side; k++) {
 				for (size_t j = 0; j < side; j++)
-					((volatile int32_t *)c)[i * side + j] += a[i * side + k] * b[k * side + j];
+					((volatile int32_t *)c)[i * side + j] +=
+						a[i * side + k] * b[k * side + j];
 			}
 		}
 	}
@@ -214,8 +218,8 @@ int main(int count, char **words)
 	if (!strcmp(what, "walk") && count == 5)
 		walk(name, (size_t)number(words[3]) << 10, number(words[4]));
 	else if (!strcmp(what, "move") && count == 7)
-		move(name, (size_t)number(words[3]) << 10, (int)number(words[4]), (int)number(words[5]),
-		     number(words[6]));
+		move(name, (size_t)number(words[3]) << 10, (int)number(words[4]),
+		     (int)number(words[5]), number(words[6]));
 	else if (!strcmp(what, "share") && count == 4)
 		share(name, number(words[3]));
 	else if (!strcmp(what, "nops") && count == 4)
