@@ -8,6 +8,7 @@ use common::{MACHINE, known, plugin};
 use hearth_emulate::counts::Region;
 use hearth_guest::{Guest, Kernel, Mode};
 use std::env;
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 const CYCLE_PS: u64 = 500;
@@ -16,7 +17,7 @@ const SCRIPT: &str = "
 hearth-region symbols
 section known
 set -e
-known walk first 16 1000
+known walk first 16 50000
 known walk memory 65536 1
 known share share 1000
 hearth-region run both 2 1 -- known walk ignored 4096 20
@@ -36,16 +37,26 @@ fn region(name: &str) -> Option<Region> {
     Some(common::region(&booted()?.0, name))
 }
 
-/// Within 2 %, and what a few interrupts take.
-fn check_ns(ns: u64, expected: u64) {
-    assert!(ns.abs_diff(expected) <= expected / 50 + 100_000, "{ns} ns, {expected} expected");
+/// Within 2 %, and what interrupts and the turns of the CPUs take: the shortest of what is measured here is 35 ms.
+fn check_ns(ns: u64, expected: RangeInclusive<u64>) {
+    let slack = expected.end() / 50 + 300_000;
+    let allowed = expected.start().saturating_sub(slack)..=expected.end() + slack;
+    assert!(allowed.contains(&ns), "{ns} ns, {expected:?} expected");
 }
 
 #[test]
 fn the_guests_clock_moves_by_what_its_busy_cpu_does() {
     for name in ["first", "memory"] {
         let Some(region) = region(name) else { return };
-        check_ns(region.guest_ns, known(&region).total().time_ps(CYCLE_PS) / 1000);
+        let own = known(&region).total().time_ps(CYCLE_PS) / 1000;
+        // The kernel's threads may have had a turn, too, on this CPU or on the other.
+        let all: u64 = region
+            .tasks
+            .iter()
+            .filter(|task| task.pid != 0)
+            .map(|task| task.total().time_ps(CYCLE_PS) / 1000)
+            .sum();
+        check_ns(region.guest_ns, own..=all);
     }
 }
 
@@ -70,7 +81,8 @@ fn a_program_sees_the_time_that_its_loads_take() {
     let ns: u64 = line.split('=').next_back().unwrap().parse().unwrap();
     // 64 MiB once: a load of a line, four instructions and 200 cycles beyond a hit's 4.
     let loads = 65536 * 1024 / 64;
-    check_ns(ns, loads * (5 + 196) * CYCLE_PS / 1000);
+    let expected = loads * (5 + 196) * CYCLE_PS / 1000;
+    check_ns(ns, expected..=expected);
 }
 
 #[test]
