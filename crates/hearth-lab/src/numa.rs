@@ -67,8 +67,9 @@ pub(crate) fn local_share(sample: &Sample, application: usize) -> Option<f64> {
 /// How near the share must come to what it was, as figure 6 can be read.
 const AS_BEFORE: f64 = 0.05;
 
-/// After how many switches to another node the share of local pages came back to its level before, until the
-/// next switch or the end, in percent; switches without two samples until then are left out.
+/// Of the switches to another node after which the share of local pages dips: how many it comes back from to its
+/// level before, until the next switch or the end, in percent. A switch without two samples until then is left out,
+/// and one that leaves pages as near as they were, for there is nothing to come back from.
 pub(crate) fn recovered_percent(
     applications: &[ApplicationResult],
     samples: &[Sample],
@@ -85,9 +86,11 @@ pub(crate) fn recovered_percent(
                 inside.filter_map(move |sample| local_share(sample, index))
             };
             let Some(before) = shares(result.start_ns, switch_ns).next_back() else { continue };
-            if shares(switch_ns, until_ns).count() >= 2 {
-                let best = shares(switch_ns, until_ns).fold(0.0, f64::max);
-                outcomes.push(best + AS_BEFORE >= before);
+            let after: Vec<bool> =
+                shares(switch_ns, until_ns).map(|share| share + AS_BEFORE < before).collect();
+            let dip = after.iter().position(|&low| low);
+            if let (2.., Some(dip)) = (after.len(), dip) {
+                outcomes.push(after[dip..].contains(&false));
             }
         }
     }
@@ -128,6 +131,7 @@ mod tests {
         assert_eq!(recovered(&[15]), Some(100.0));
         assert_eq!(recovered(&[15, 45]), Some(50.0), "the second switch, at 78 %, is not made good");
         assert_eq!(recovered(&[15, 25]), Some(100.0), "too short a time is left out");
+        assert_eq!(recovered(&[55]), None, "from 10 % on there is no dip to come back from");
         assert_eq!(recovered(&[]), None);
     }
 }

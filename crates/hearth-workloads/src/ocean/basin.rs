@@ -1,6 +1,6 @@
 //! The equations of motion, and the fields that they are about.
 
-use super::multigrid::{TOLERANCE, walls};
+use super::relaxation::{Equation, Relaxation, TOLERANCE, walls};
 use crate::r3000::{ADD, LOOP, MULTIPLY, SECOND_WORD};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -20,7 +20,7 @@ const BOTTOM_FRICTION: f64 = 1e-3;
 const WIND: f64 = 1e-3;
 const HILLS: f64 = 0.02;
 /// The square of the basin's side over the radius of eddies.
-pub const LAMBDA_SQUARED: f64 = 400.0;
+const LAMBDA_SQUARED: f64 = 400.0;
 /// `lambda^2` of the two equations.
 pub const EQUATIONS: [f64; 2] = [0.0, LAMBDA_SQUARED];
 /// How much of the difference of neighbouring steps is smoothed away (Asselin's filter).
@@ -35,7 +35,6 @@ const LAPLACIAN_CYCLES: u64 = 5 * ADD + 2 * MULTIPLY + 4 * SECOND_WORD + LOOP;
 const JACOBIAN_CYCLES: u64 = 31 * ADD + 13 * MULTIPLY + 7 * SECOND_WORD + LOOP;
 const LAYERS_CYCLES: u64 = 2 * ADD + 2 * MULTIPLY + 4 * SECOND_WORD + LOOP;
 const FORCES_CYCLES: u64 = 9 * ADD + 9 * MULTIPLY + 10 * SECOND_WORD + LOOP;
-pub const COPY_CYCLES: u64 = 4 * SECOND_WORD + LOOP;
 const AHEAD_CYCLES: u64 = 8 * ADD + 8 * MULTIPLY + 15 * SECOND_WORD + LOOP;
 
 /// Text of each phase of a step, and their number.
@@ -44,9 +43,8 @@ const VORTICITY: u64 = 0;
 const LAYERS: u64 = 1;
 const JACOBIAN: u64 = 2;
 const FORCES: u64 = 3;
-pub const COPY: u64 = 4;
-const AHEAD: u64 = 5;
-const PHASES: u64 = 6;
+const AHEAD: u64 = 4;
+const PHASES: u64 = 5;
 
 type Field = Array<f64>;
 
@@ -79,9 +77,9 @@ impl Layer {
     }
 }
 
-/// An ocean basin, with what solves its equations.
+/// An ocean basin.
 #[derive(Clone)]
-pub struct Basin<S> {
+pub struct Basin {
     /// Points along a side.
     pub side: usize,
     layers: [Layer; 2],
@@ -94,23 +92,18 @@ pub struct Basin<S> {
     carried: Field,
     /// Right-hand sides, and solutions, which the next step's solver starts from: for the change of
     /// the depth's mean and of the difference.
-    pub forces: [Field; 2],
-    pub changes: [Field; 2],
-    pub solver: S,
+    forces: [Field; 2],
+    changes: [Field; 2],
+    /// What solves the equations.
+    pub solver: Relaxation,
     text: Code,
     /// Rows that went a step ahead: for the check.
     rows_done: Rc<Cell<usize>>,
 }
 
-impl<S> Basin<S> {
-    /// A basin with currents at random, and with a solver for grids of its size.
-    pub fn new(
-        memory: &Memory,
-        side: usize,
-        placement: Placement,
-        seed: u64,
-        solver: impl FnOnce() -> S,
-    ) -> Self {
+impl Basin {
+    /// A basin with currents at random, to be worked on in so many parts.
+    pub fn new(memory: &Memory, side: usize, placement: Placement, seed: u64, parts: usize) -> Self {
         let field = || memory.array((side + 2) * (side + 2), placement);
         let layer = || Layer {
             now: field(),
@@ -134,7 +127,7 @@ impl<S> Basin<S> {
             carried: field(),
             forces: [field(), field()],
             changes: [field(), field()],
-            solver: solver(),
+            solver: Relaxation::new(memory, parts),
             text: memory.code(PHASES * PHASE_BYTES),
             rows_done: Rc::default(),
         };
@@ -183,6 +176,16 @@ impl<S> Basin<S> {
         of_layers.chain(shared).chain(&self.forces).chain(&self.changes)
     }
 
+    /// One of the [`EQUATIONS`], by its number.
+    pub fn equation(&self, number: usize) -> Equation<'_> {
+        Equation {
+            side: self.side,
+            lambda_squared: EQUATIONS[number],
+            rhs: &self.forces[number],
+            solution: &self.changes[number],
+        }
+    }
+
     /// The vorticities, and the layers' differences, in some rows.
     pub fn begin_step(&self, cpu: &mut Cpu<'_>, rows: Range<usize>) {
         for layer in &self.layers {
@@ -210,7 +213,7 @@ impl<S> Basin<S> {
 
     /// Does something at every point of some rows.
     #[inline]
-    pub fn each_point(
+    fn each_point(
         &self,
         cpu: &mut Cpu<'_>,
         rows: Range<usize>,
@@ -322,14 +325,16 @@ impl<S> Basin<S> {
         }
     }
 
-    /// All rows went all steps ahead, the last equation is solved (so much of it is `left`), and the layers
-    /// went where the solutions say.
-    pub fn check(&self, rows: usize, left: f64) -> Result<(), String> {
+    /// All rows went all steps ahead, the equations are solved, and the layers went where the solutions say.
+    pub fn check(&self, steps: usize) -> Result<(), String> {
+        let rows = steps * self.side;
         if self.rows_done.get() != rows {
             return Err(format!("{} of {rows} rows went ahead", self.rows_done.get()));
         }
-        if !left.is_finite() || left > 2.0 * TOLERANCE {
-            return Err(format!("{left:e} of the last equation is not solved"));
+        for (number, left) in (0..EQUATIONS.len()).map(|number| (number, self.equation(number).left_over())) {
+            if !left.is_finite() || left > 2.0 * TOLERANCE {
+                return Err(format!("{left:e} of equation {number} is not solved"));
+            }
         }
         for (number, layer) in self.layers.iter().enumerate() {
             for at in 0..layer.now.len() {

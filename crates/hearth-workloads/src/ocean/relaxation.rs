@@ -1,4 +1,4 @@
-//! The solver of the first version of SPLASH: successive over-relaxation.
+//! The solver of elliptic equations, that of the first version of SPLASH: successive over-relaxation.
 //!
 //! It solves `(laplace - lambda^2) q = rhs` with `q = 0` at the walls. A sweep moves each point towards what
 //! its neighbours say, and somewhat beyond, by Young's factor. Points are relaxed in two colours, as on a chess
@@ -7,7 +7,6 @@
 //! AMS 1954; Singh, Weber and Gupta, "SPLASH: Stanford Parallel Applications for Shared-Memory", Computer
 //! Architecture News 1992.)
 
-use super::multigrid::walls;
 use crate::r3000::{ADD, LOOP, MULTIPLY, SECOND_WORD};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -19,6 +18,10 @@ use std::ops::Range;
 const RELAX_CYCLES: u64 = 7 * ADD + 4 * MULTIPLY + 6 * SECOND_WORD + LOOP;
 /// Cycles of adding a square up.
 const SQUARE_CYCLES: u64 = ADD + MULTIPLY + SECOND_WORD + LOOP;
+/// Sweeps end when what is missing is this small, compared with the right-hand side.
+pub const TOLERANCE: f64 = 1e-6;
+/// Sweeps of an equation at most.
+pub const MOST_SWEEPS: usize = 2000;
 /// Text of the relaxation, and of the sum of squares.
 const LOOP_BYTES: u64 = 512;
 /// Elements from one part's sum to the next, which is in another cache line.
@@ -34,6 +37,24 @@ pub struct Equation<'a> {
     pub rhs: &'a Array<f64>,
     /// The solution, from what was there before.
     pub solution: &'a Array<f64>,
+}
+
+impl Equation<'_> {
+    /// How much of the right-hand side the solution leaves over: the ratio of their sizes.
+    pub fn left_over(&self) -> f64 {
+        let Self { side, lambda_squared, rhs, solution } = *self;
+        let (stride, points) = (side + 2, (side * side) as f64);
+        let (mut left, mut wanted) = (0.0, 0.0);
+        for (row, column) in (1..=side).flat_map(|row| (1..=side).map(move |column| (row, column))) {
+            let at = row * stride + column;
+            let sum: f64 =
+                [at - 1, at + 1, at - stride, at + stride].map(|at| solution.peek(at)).iter().sum();
+            let diagonal = (4 + walls(side, row) + walls(side, column)) as f64 + lambda_squared / points;
+            left += (rhs.peek(at) - (sum - diagonal * solution.peek(at)) * points).powi(2);
+            wanted += rhs.peek(at) * rhs.peek(at);
+        }
+        (left / wanted).sqrt()
+    }
 }
 
 /// What processes that solve an equation share.
@@ -105,6 +126,11 @@ impl Relaxation {
     pub fn total(&self, cpu: &mut Cpu<'_>) -> f64 {
         (0..self.sums.len()).step_by(APART).map(|at| self.sums.get(cpu, at)).sum()
     }
+}
+
+/// How many walls a point has beside it along one axis.
+pub fn walls(side: usize, at: usize) -> usize {
+    usize::from(at == 1) + usize::from(at == side)
 }
 
 /// By how much more than all the way a point is best moved: Young's factor.

@@ -1,10 +1,9 @@
-//! The task-parallel program: each phase of a step is a task for each process's strip of rows. As in the first
-//! version of SPLASH, equations are solved by relaxation, and a strip goes from one side to the other.
+//! The task-parallel program: each phase of a step is a task for each process's strip of rows, which goes from one
+//! side to the other.
 
-use super::DESCRIPTION;
 use super::basin::{Basin, EQUATIONS};
-use super::multigrid::{TOLERANCE, left_over};
-use super::relaxation::{Equation, Relaxation};
+use super::relaxation::{MOST_SWEEPS, TOLERANCE};
+use super::{DESCRIPTION, STEPS};
 use crate::cool::{Invocation, Process, built};
 use crate::{Built, Description, scaled, start};
 use hearth_hardware::Placement;
@@ -36,12 +35,6 @@ pub const DESCRIPTION_130: Description = Description {
     ..DESCRIPTION_146
 };
 
-/// Time steps at scale 1: as many as make one process with a grid of 96 x 96 take the 26.3 s of the paper's
-/// table 1.
-const STEPS: usize = 4;
-/// Sweeps of an equation at most.
-const MOST_SWEEPS: usize = 2000;
-
 /// Sets the program up for 192 x 192 points; see [`crate::build_invoked`]. Scale cuts the number of time steps.
 pub fn build_192(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
     build(DESCRIPTION_192, 192, memory, scale, seed, invocation)
@@ -67,22 +60,17 @@ fn build(
 ) -> Built {
     let name = description.name;
     let (steps, parts) = (scaled(STEPS, scale), invocation.processes);
-    let solver = || Relaxation::new(memory, parts);
-    let basin = Basin::new(memory, side, Placement::FirstTouch, seed, solver);
+    let basin = Basin::new(memory, side, Placement::FirstTouch, seed, parts);
     let ocean = Ocean { basin: Rc::new(basin), parts };
     let checked = Rc::clone(&ocean.basin);
     let master = Box::new(move |cpu: &mut Cpu<'_>, master: &Process| ocean.direct(cpu, master, steps));
-    let check = move || {
-        let [.., last] = EQUATIONS;
-        let left = left_over(side, &checked.changes[1], &checked.forces[1], last);
-        checked.check(steps * side, left).map_err(|wrong| format!("{name}: {wrong}"))
-    };
+    let check = move || checked.check(steps).map_err(|wrong| format!("{name}: {wrong}"));
     built(name, memory, invocation, master, Box::new(check))
 }
 
 #[derive(Clone)]
 struct Ocean {
-    basin: Rc<Basin<Relaxation>>,
+    basin: Rc<Basin>,
     parts: usize,
 }
 
@@ -110,7 +98,7 @@ impl Ocean {
         &self,
         cpu: &mut Cpu<'_>,
         master: &Process,
-        act: impl Fn(&Basin<Relaxation>, &mut Cpu<'_>, Range<usize>, usize) + 'static,
+        act: impl Fn(&Basin, &mut Cpu<'_>, Range<usize>, usize) + 'static,
     ) {
         let ocean = self.clone();
         master.on_each(cpu, move |cpu, part| act(&ocean.basin, cpu, ocean.rows(part), part));
@@ -119,13 +107,13 @@ impl Ocean {
     /// Solves an equation, starting from the solution of the step before.
     fn solve(&self, cpu: &mut Cpu<'_>, master: &Process, number: usize) {
         self.phase(cpu, master, move |basin, cpu, rows, part| {
-            basin.solver.size(cpu, &equation(basin, number), rows, part);
+            basin.solver.size(cpu, &basin.equation(number), rows, part);
         });
         let wanted = self.basin.solver.total(cpu) * TOLERANCE * TOLERANCE;
         for _ in 0..MOST_SWEEPS {
             for colour in 0..2 {
                 self.phase(cpu, master, move |basin, cpu, rows, part| {
-                    basin.solver.relax(cpu, &equation(basin, number), rows, part, colour);
+                    basin.solver.relax(cpu, &basin.equation(number), rows, part, colour);
                 });
             }
             if self.basin.solver.total(cpu) <= wanted {
@@ -147,15 +135,6 @@ impl Ocean {
             }
             start::set_up(cpu, field);
         }
-    }
-}
-
-fn equation(basin: &Basin<Relaxation>, number: usize) -> Equation<'_> {
-    Equation {
-        side: basin.side,
-        lambda_squared: EQUATIONS[number],
-        rhs: &basin.forces[number],
-        solution: &basin.changes[number],
     }
 }
 
