@@ -24,6 +24,7 @@
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
 
+mod calls;
 pub mod chat;
 pub mod cholesky;
 pub mod cool;

@@ -5,6 +5,7 @@
 //! 64 elements of A are then multiplied with the whole block, into 64 elements of C: all loops run along lines. Each
 //! process computes rows of C of its own; nothing is shared but A and B, which are only read.
 
+use crate::calls::{Calls, Rates};
 use crate::{Built, Description, Kind, scaled};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -42,6 +43,8 @@ const UNROLLED: usize = 4;
 const STEP_CYCLES: u64 = 18;
 /// Cycles around the inner loop: second words of what stays in registers, addresses, and the loop's set-up.
 const LOOP_CYCLES: u64 = 20;
+/// Calls, in rows of a block product: 2.2 and 2.1 % of the dispatch intervals end by them (table III).
+const CALLS: Rates = Rates { transfer: 1600, call: 1600 };
 /// Cycles to copy an element beside its load and store: their second words, and the loop.
 const COPY_CYCLES: u64 = 3;
 /// Text of the three inner loops, unrolled.
@@ -104,12 +107,13 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     for process in 0..PROCESSES {
         let matrices = matrices.clone();
         let copy = memory.array(BLOCK_ELEMENTS, Placement::FirstTouch);
+        let mut calls = Calls::new(CALLS, seed, process);
         application.task(&format!("matrix-{process}"), move |cpu| {
             for (number, product) in products(process, count).enumerate() {
                 if number % STRIPS == 0 {
                     matrices.copy(cpu, product, &copy);
                 }
-                matrices.multiply(cpu, product, &copy);
+                matrices.multiply(cpu, product, &copy, &mut calls);
             }
         });
     }
@@ -128,7 +132,7 @@ impl Matrices {
         }
     }
 
-    fn multiply(&self, cpu: &mut Cpu<'_>, product: Product, copy: &Array<f64>) {
+    fn multiply(&self, cpu: &mut Cpu<'_>, product: Product, copy: &Array<f64>, calls: &mut Calls) {
         let Product { row, column, inner } = product;
         cpu.execute(self.text.part(LOOP_BYTES, OUTER_BYTES));
         for i in row..row + BLOCK {
@@ -136,6 +140,7 @@ impl Matrices {
             for k in (0..BLOCK).step_by(UNROLLED) {
                 self.add_rows(cpu, at(i, inner + k), (copy, k * BLOCK), at(i, column));
             }
+            calls.pass(cpu);
         }
     }
 

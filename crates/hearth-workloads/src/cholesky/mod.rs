@@ -45,7 +45,7 @@ pub fn build(memory: &Memory, scale: f64, seed: u64) -> Built {
     let mut application = Application::new(DESCRIPTION.name);
     for process in 0..PROCESSES {
         let factorization = factorization.clone();
-        application.task(&format!("cholesky-{process}"), move |cpu| factorization.work(cpu, process));
+        application.task(&format!("cholesky-{process}"), move |cpu| factorization.work(cpu, process, seed));
     }
     Built::new(application, move || factorization.check())
 }

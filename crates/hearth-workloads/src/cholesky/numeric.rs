@@ -3,6 +3,7 @@
 use super::factor::{Factor, Tools};
 use super::plate::Lower;
 use super::queue::Queue;
+use crate::calls::{Calls, Rates};
 use hearth_hardware::Placement;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::Cpu;
@@ -13,6 +14,9 @@ use std::rc::Rc;
 const MAX_WIDTH: usize = 32;
 /// Locks that protect panels, each several of them: the machine has few.
 const LOCKS: usize = 64;
+
+/// Calls, in updates: 2.3 and 2.1 % of the dispatch intervals end by them (table III).
+const CALLS: Rates = Rates { transfer: 200, call: 250 };
 
 /// A factorization under way.
 #[derive(Clone)]
@@ -39,7 +43,8 @@ impl Factorization {
     }
 
     /// What each process does until all panels are finished.
-    pub fn work(&self, cpu: &mut Cpu<'_>, process: usize) {
+    pub fn work(&self, cpu: &mut Cpu<'_>, process: usize, seed: u64) {
+        let mut calls = Calls::new(CALLS, seed, process);
         let tools = &self.tools[process];
         while let Some(source) = self.queue.take(cpu) {
             self.factor.begin(cpu, tools);
@@ -53,6 +58,7 @@ impl Factorization {
                 if last {
                     self.queue.put(cpu, update.target);
                 }
+                calls.pass(cpu);
             }
         }
     }

@@ -9,6 +9,7 @@
 
 mod flow;
 
+use crate::calls::{Calls, Rates};
 use crate::{Built, Description, Kind, scaled, start};
 use flow::{Flow, Grid, Particle};
 use hearth_hardware::{Address, Placement};
@@ -45,8 +46,8 @@ struct Input {
     /// At scale 1.
     steps: usize,
     processes: usize,
-    /// Whether each process writes its part of the field to disk after a step.
-    writes: bool,
+    /// How often a process makes calls, if it does.
+    calls: Option<Rates>,
 }
 
 static PARALLEL: Input = Input {
@@ -55,7 +56,7 @@ static PARALLEL: Input = Input {
     grid: &Grid { cells: [64, 32, 16], obstacle: [(24, 32), (11, 21), (0, 8)] },
     steps: 15,
     processes: 4,
-    writes: true,
+    calls: Some(CALLS),
 };
 
 /// The paper's size in memory, and its time. It speaks of 200 steps, which would leave 90 cycles for
@@ -66,11 +67,11 @@ static SERIAL: Input = Input {
     grid: &Grid { cells: [96, 40, 20], obstacle: [(36, 48), (14, 26), (0, 10)] },
     steps: 15,
     processes: 1,
-    writes: false,
+    calls: None,
 };
 
-/// Bytes of the field that a process writes to disk after a step, where it does.
-const OUTPUT_BYTES: u64 = 8 * 1024;
+/// Calls, in batches: 10.1 and 2.0 % of the dispatch intervals end by them (table III).
+const CALLS: Rates = Rates { transfer: 12, call: 50 };
 
 /// Cycles for one particle beside its loads and stores: to move it (about 20 single-precision
 /// operations and the tests of six walls and the obstacle), to look for a partner, to collide two
@@ -90,15 +91,15 @@ struct Sweep {
     act: fn(&mut Worker, &mut Cpu<'_>, usize),
     /// Cells or particles in all.
     things: fn(&Input) -> usize,
-    /// How many a process does between two barriers: some 15 ms of work.
+    /// How many a process does between two barriers: some 18 ms of work.
     batch: usize,
 }
 
 const SWEEPS: [Sweep; 4] = [
-    Sweep { act: Worker::reset, things: cells, batch: 2_500 },
-    Sweep { act: Worker::advance, things: particles, batch: 1_200 },
-    Sweep { act: Worker::pair, things: particles, batch: 1_000 },
-    Sweep { act: Worker::count, things: particles, batch: 1_370 },
+    Sweep { act: Worker::reset, things: cells, batch: 3_000 },
+    Sweep { act: Worker::advance, things: particles, batch: 1_440 },
+    Sweep { act: Worker::pair, things: particles, batch: 1_200 },
+    Sweep { act: Worker::count, things: particles, batch: 1_650 },
 ];
 
 fn cells(input: &Input) -> usize {
@@ -193,7 +194,8 @@ impl Input {
                     start::set_up(cpu, &tunnel.particles);
                     start::set_up(cpu, &tunnel.space);
                 }
-                let mut worker = Worker { tunnel, flow, process };
+                let calls = tunnel.input.calls.map(|rates| Calls::new(rates, seed, process));
+                let mut worker = Worker { tunnel, flow, process, calls };
                 (0..worker.tunnel.steps).for_each(|_| worker.step(cpu));
             });
         }
@@ -206,6 +208,7 @@ struct Worker {
     tunnel: Tunnel,
     flow: Flow,
     process: usize,
+    calls: Option<Calls>,
 }
 
 impl Worker {
@@ -213,9 +216,6 @@ impl Worker {
         for (number, sweep) in SWEEPS.iter().enumerate() {
             let text = self.tunnel.text.part(number as u64 * SWEEP_BYTES, SWEEP_BYTES);
             self.sweep(cpu, sweep, text);
-        }
-        if self.tunnel.input.writes {
-            cpu.io(OUTPUT_BYTES);
         }
     }
 
@@ -230,6 +230,9 @@ impl Worker {
                     cpu.fetch(text);
                 }
                 (sweep.act)(self, cpu, thing);
+            }
+            if let Some(calls) = &mut self.calls {
+                calls.pass(cpu);
             }
             self.tunnel.barrier.wait(cpu);
         }
