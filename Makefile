@@ -81,6 +81,7 @@ lint: packages
 		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
 		crates/hearth-trace/plugin/*.[ch] \
 		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch] crates/hearth-guest/programs/region/*.[ch] \
+		crates/hearth-guest/programs/counters/*.[ch] \
 		crates/hearth-emulate-plugin/programs/*.c
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked

@@ -1,6 +1,7 @@
 //! Compiles the programs that run in the guest, without shared libraries.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs, process};
 
 const HINTS: &str = "../hearth-hints/src";
@@ -11,10 +12,13 @@ fn main() {
     let Some(out) = env::var_os("OUT_DIR").map(PathBuf::from) else {
         fail("OUT_DIR is not set: build with cargo")
     };
-    compile(&["programs/bench.c".into()], &out.join("bench"));
+    compile(&["programs/bench.c".into()], &out.join("bench"), &[]);
     let tasks = [c_files("programs/tasks"), c_files(HINTS)].concat();
-    compile(&tasks, &out.join("tasks"));
-    compile(&c_files("programs/region"), &out.join("hearth-region"));
+    compile(&tasks, &out.join("tasks"), &[]);
+    let module = out.join("counters.o");
+    compile_module("programs/counters/module.c", &module);
+    let region = c_files("programs/region");
+    compile(&region, &out.join("hearth-region"), &[format!("-DCOUNTERS_MODULE=\"{}\"", module.display())]);
 }
 
 fn c_files(folder: &str) -> Vec<PathBuf> {
@@ -29,10 +33,27 @@ fn c_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-fn compile(sources: &[PathBuf], program: &Path) {
-    let mut compile = cc::Build::new().opt_level(2).get_compiler().to_command();
-    compile.args(["-std=gnu11", "-Wall", "-Wextra", "-static", "-no-pie", "-pthread"]);
-    compile.args(sources).arg("-o").arg(program);
+fn compile(sources: &[PathBuf], program: &Path, defines: &[String]) {
+    let mut compile = compiler();
+    compile.args(["-static", "-no-pie", "-pthread"]);
+    run(compile.args(defines).args(sources).arg("-o").arg(program));
+}
+
+/// A module for the guest's kernel. It is the kernel's code: no red zone below its stack, no registers but general ones.
+fn compile_module(source: &str, object: &Path) {
+    let mut compile = compiler();
+    compile.args(["-ffreestanding", "-fno-pic", "-mcmodel=kernel", "-mno-red-zone", "-mgeneral-regs-only"]);
+    compile.args(["-fno-stack-protector", "-fcf-protection=none", "-fno-asynchronous-unwind-tables", "-c"]);
+    run(compile.arg(source).arg("-o").arg(object));
+}
+
+fn compiler() -> Command {
+    let mut compiler = cc::Build::new().opt_level(2).get_compiler().to_command();
+    compiler.args(["-std=gnu11", "-Wall", "-Wextra"]);
+    compiler
+}
+
+fn run(compile: &mut Command) {
     match compile.status() {
         Ok(status) if status.success() => {}
         Ok(status) => fail(&format!("{compile:?} failed ({status})")),

@@ -5,14 +5,16 @@
 //! cargo run --release -p hearth-emulate-plugin --example speed
 //! ```
 
-use hearth_emulate::counts::{Counts, Report};
-use hearth_guest::{Guest, GuestError, Kernel, Mode};
-use std::mem::MaybeUninit;
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+#[path = "../tests/common/guest.rs"]
+mod guest;
 
-const KNOWN: &str = concat!(env!("OUT_DIR"), "/known");
-const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine.toml");
+use guest::Setup;
+use hearth_emulate::counts::{Counts, Report};
+use hearth_guest::{GuestError, Mode};
+use std::fs;
+use std::mem::MaybeUninit;
+use std::path::Path;
+
 /// Rounds of the load: matrices of 4 MiB in all are multiplied.
 const ROUNDS: u32 = 12;
 
@@ -44,26 +46,10 @@ fn load(mode: Mode, out: Option<&Path>) -> Result<f64, GuestError> {
 /// CPU seconds of a guest that does so many rounds.
 fn boot(mode: Mode, out: Option<&Path>, rounds: u32) -> Result<f64, GuestError> {
     let before = children_s();
-    let mut guest = Guest::new(Kernel::Pinned).mode(mode).memory_mib(1024);
-    guest = guest.cpu_feature("-erms").cpu_feature("-fsrm").file(KNOWN, "/bin/known");
-    if let Some(out) = out {
-        let told = if mode == Mode::Timed { "timed" } else { "counts" };
-        let arguments = [
-            ("machine", MACHINE.to_owned()),
-            ("out", out.display().to_string()),
-            ("node_mib", "512:512".to_owned()),
-            ("mode", told.to_owned()),
-        ];
-        guest = guest.plugin(&plugin(), &arguments);
-    }
+    let setup = Setup::new(mode);
+    let guest = out.map_or_else(|| setup.uncounted(), |out| setup.counted(out));
     guest.run(&format!("hearth-region symbols\nknown mix mix 4096 {rounds}\n"))?;
     Ok(children_s() - before)
-}
-
-/// The library that cargo built with this example.
-fn plugin() -> PathBuf {
-    let example = env::current_exe().unwrap_or_default();
-    example.ancestors().nth(2).unwrap_or(Path::new(".")).join("libhearth_emulate_plugin.so")
 }
 
 /// All that all tasks but the idle ones did in the region.

@@ -6,9 +6,15 @@
  *   known move NAME KIB FROM TO TIMES  stores to each line on CPU FROM, then loads on TO
  *   known share NAME TIMES             CPUs 0 and 1 add to a word in turns, TIMES times each
  *   known nops NAME COUNT              COUNT instructions without references
- *   known ask NAME                     100,000 loads, by the counts that the plugin tells
+ *   known ask NAME                     100,000 loads, by the counts that the plugin tells; and what
+ *                                      CPU 0's counters have afterwards
  *   known clock NAME                   how long the guest says that loads from 64 MiB take
  *   known mix NAME KIB TIMES           multiplies matrices: much of everything, for speed
+ *
+ * And one that is no region, and has no end:
+ *
+ *   known roam KIB TIMES GAP...        loads lines of an array in any order, TIMES with each number
+ *                                      of instructions between two loads in turn
  */
 #include "../../hearth-guest/programs/common.h"
 #include "../../hearth-guest/programs/region/region.h"
@@ -152,6 +158,7 @@ enum {
 static void ask(const char *name)
 {
 	static uint64_t before[WORDS], after[WORDS];
+	struct counters counters = {};
 	char *memory;
 
 	pin(0);
@@ -167,6 +174,9 @@ static void ask(const char *name)
 	end(name);
 	printf("asked cpu=%lu pid=%lu own-pid=%d loads=%lu\n", after[WORD_CPU], after[WORD_PID],
 	       getpid(), after[WORD_TASK_LOADS] - before[WORD_TASK_LOADS]);
+	call(CALL_COUNTERS, (uint64_t)&counters, sizeof(counters));
+	printf("counters cycles=%lu instructions=%lu misses=%lu\n", counters.cycles,
+	       counters.instructions, counters.misses);
 }
 
 static void time_loads(const char *name)
@@ -208,6 +218,23 @@ static void mix(const char *name, size_t bytes, long times)
 	end(name);
 }
 
+static void roam(size_t bytes, long times, char **gaps)
+{
+	char *memory = array(bytes, MAP_PRIVATE);
+	uint64_t word, lines = bytes / LINE, state = 1;
+
+	for (char **gap = gaps;; gap = gap[1] ? gap + 1 : gaps) {
+		uint64_t turns = (uint64_t)number(*gap) / 2 + 1;
+
+		for (long i = 0; i < times; i++) {
+			char *line = memory + next_random(&state) % lines * LINE;
+
+			__asm__ volatile("mov (%1), %0" : "=r"(word) : "r"(line));
+			spin(turns);
+		}
+	}
+}
+
 int main(int count, char **words)
 {
 	const char *what = count > 2 ? words[1] : "";
@@ -230,6 +257,8 @@ int main(int count, char **words)
 		time_loads(name);
 	else if (!strcmp(what, "mix") && count == 5)
 		mix(name, (size_t)number(words[3]) << 10, number(words[4]));
+	else if (!strcmp(what, "roam") && count > 4)
+		roam((size_t)number(words[2]) << 10, number(words[3]), words + 4);
 	else
 		return 2;
 	return 0;

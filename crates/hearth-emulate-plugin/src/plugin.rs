@@ -60,6 +60,8 @@ pub(crate) struct Plugin {
     pub(crate) symbols: Option<Symbols>,
     report: Report,
     pub(crate) timing: Option<Timing>,
+    /// By CPU: what was counted in regions that have ended.
+    earlier: Vec<Counts>,
 }
 
 impl Plugin {
@@ -96,6 +98,7 @@ impl Plugin {
             symbols: None,
             report,
             timing,
+            earlier: vec![Counts::default(); cpus],
             arguments,
         })
     }
@@ -182,6 +185,7 @@ impl Plugin {
             2 => self.end(cpu, &self.name(cpu, first, second)),
             3 => self.tell_counts(cpu, first, second),
             4 => self.take_symbols(first, second),
+            5 => self.tell_counters(cpu, first, second),
             _ => say(&format!("call {operation} of the guest is not known")),
         }
     }
@@ -253,7 +257,25 @@ impl Plugin {
         let task = self.tasks.running_on(cpu);
         let head = vec![cpu as u64, u64::from(task.pid)];
         let words = [head, on_cpu.words(), task.user.words(), task.kernel.words()].concat();
-        let mut bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        self.tell(cpu, address, room, &words);
+    }
+
+    /// Writes what a CPU's counters have, which never go back, and stand still outside of regions.
+    fn tell_counters(&self, cpu: usize, address: u64, room: u64) {
+        let words = self.counted(cpu).counters(self.report.cycle_ps);
+        self.tell(cpu, address, room, &words);
+    }
+
+    /// What a CPU has counted in all regions.
+    fn counted(&self, cpu: usize) -> Counts {
+        let mut all = self.earlier[cpu];
+        all += self.model.as_ref().map(|model| model.counts(cpu)).unwrap_or_default();
+        all
+    }
+
+    /// Writes words into the memory of the task that runs on a CPU, as many as there is room for.
+    fn tell(&self, cpu: usize, address: u64, room: u64, words: &[u64]) {
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.truncate(room as usize);
         if !self.beside.write_memory(cpu, address, &mut bytes) {
             say(&format!(
@@ -272,6 +294,7 @@ impl Plugin {
             Phase::Beginning { name } => self.start(name),
             Phase::Ending { mut region, begin_ns, next } => {
                 region.guest_ns = self.beside.clock_ns().saturating_sub(begin_ns);
+                self.earlier = (0..self.earlier.len()).map(|cpu| self.counted(cpu)).collect();
                 let model = self.model.take();
                 if let Some(timing) = &mut self.timing {
                     timing.change(model.as_ref());

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MACHINE, known, plugin};
+use common::{Setup, known, plugin};
 use hearth_emulate::counts::{Counts, Region, Task};
 use hearth_guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION};
 use std::path::Path;
@@ -36,6 +36,13 @@ fn boot() -> (String, Vec<String>) {
 fn booted() -> Option<&'static (String, Vec<String>)> {
     static BOOTED: OnceLock<(String, Vec<String>)> = OnceLock::new();
     common::can_boot().then(|| BOOTED.get_or_init(boot))
+}
+
+/// A value of the line that begins with a word.
+fn said(lines: &[String], word: &str, key: &str) -> u64 {
+    let line = lines.iter().find(|line| line.split(' ').next() == Some(word)).unwrap();
+    let values = line.split(' ').filter_map(|word| word.split_once('='));
+    values.into_iter().find(|(name, _)| *name == key).unwrap().1.parse().unwrap()
 }
 
 fn region(name: &str) -> Option<Region> {
@@ -165,14 +172,22 @@ fn every_instruction_that_moved_the_guests_clock_is_counted() {
 #[test]
 fn a_program_can_ask_for_its_own_counts() {
     let Some((_, lines)) = booted() else { return };
-    let line = lines.iter().find(|line| line.starts_with("asked ")).unwrap();
-    let value = |key: &str| {
-        let word = line.split(' ').find_map(|word| word.strip_prefix(key)).unwrap();
-        word.strip_prefix('=').unwrap().parse::<u64>().unwrap()
-    };
+    let value = |key| said(lines, "asked", key);
     assert_eq!(value("cpu"), 0);
     assert_eq!(value("pid"), value("own-pid"));
     check("loads", value("loads"), 100_000);
+}
+
+#[test]
+fn the_counters_of_a_cpu_go_on_over_regions_and_stand_still_between_them() {
+    let Some((report, lines)) = booted() else { return };
+    let report = common::report(report);
+    let mut of_regions = Counts::default();
+    report.regions.iter().for_each(|region| of_regions += region.cpus[0]);
+    let [cycles, instructions, misses] = of_regions.counters(report.cycle_ps);
+    check("cycles", said(lines, "counters", "cycles"), cycles);
+    check("instructions", said(lines, "counters", "instructions"), instructions);
+    check("misses", said(lines, "counters", "misses"), misses);
 }
 
 #[test]
@@ -193,13 +208,14 @@ fn what_cannot_be_counted_is_refused_before_the_guest_starts() {
         return;
     }
     let out = env::temp_dir().join("hearth-refused.json").display().to_string();
+    let machine = Setup::new(Mode::Deterministic).machine;
     for (arguments, reason) in [
         (vec![("machine", "nowhere.toml"), ("out", &out)], "nowhere.toml"),
         (vec![("machine", "sgi-4d340"), ("out", &out)], "the guest has 8 CPUs and machine sgi-4d340 has 4"),
         (vec![("machine", "server-2s"), ("out", &out)], "can be simulated"),
-        (vec![("machine", MACHINE), ("out", "/nowhere/counts.json")], "/nowhere/counts.json"),
-        (vec![("machine", MACHINE), ("out", &out), ("node_mib", "1:1:1")], "memory of 3 nodes"),
-        (vec![("machine", MACHINE)], "out= is missing"),
+        (vec![("machine", machine), ("out", "/nowhere/counts.json")], "/nowhere/counts.json"),
+        (vec![("machine", machine), ("out", &out), ("node_mib", "1:1:1")], "memory of 3 nodes"),
+        (vec![("machine", machine)], "out= is missing"),
     ] {
         let said = refused(&arguments);
         assert!(said.contains("hearth: ") && said.contains(reason), "{reason}: {said}");

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MACHINE, known, plugin};
+use common::{Setup, known, plugin};
 use hearth_emulate::counts::Region;
 use hearth_guest::{Guest, Kernel, Mode};
 use std::env;
@@ -97,8 +97,11 @@ fn a_guest_whose_clock_counts_instructions_is_refused() {
         return;
     }
     let out = env::temp_dir().join("hearth-untimed.json");
-    let arguments =
-        [("machine", MACHINE.to_owned()), ("out", out.display().to_string()), ("mode", "timed".to_owned())];
+    let arguments = [
+        ("machine", Setup::new(Mode::Timed).machine.to_owned()),
+        ("out", out.display().to_string()),
+        ("mode", "timed".to_owned()),
+    ];
     let guest = Guest::new(Kernel::Pinned).plugin(&plugin(), &arguments);
     let said = guest.run("").unwrap_err().to_string();
     assert!(said.contains("hearth: ") && said.contains("without -icount"), "{said}");

@@ -181,6 +181,11 @@ impl Counts {
     pub fn time_ps(&self, cycle_ps: u64) -> u64 {
         self.instructions * cycle_ps + self.stall_ps
     }
+
+    /// What a kernel's counters have: cycles, instructions, misses of the last level.
+    pub fn counters(&self, cycle_ps: u64) -> [u64; 3] {
+        [self.time_ps(cycle_ps) / cycle_ps, self.instructions, self.llc_misses()]
+    }
 }
 
 impl Task {

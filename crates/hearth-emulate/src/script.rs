@@ -51,7 +51,7 @@ pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
     // Files of the host may be below /tmp, which the guest's own would hide.
     format!(
         "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
-         section symbols\nhearth-region symbols; echo status=$?\n\
+         section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n\
          section shuffle\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
          section start\n{start}\n\
          sleep {SETTLE_S}; usleep {later_us}\n\

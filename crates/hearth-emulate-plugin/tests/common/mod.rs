@@ -1,21 +1,16 @@
 //! A guest over the machine of the tests, and what was counted in it.
 
+#![allow(dead_code)]
+
+mod guest;
 #[path = "../../../hearth-guest/tests/common/outcome.rs"]
-mod outcome;
+pub mod outcome;
 
+#[allow(unused_imports)]
+pub use guest::{Setup, plugin};
 use hearth_emulate::counts::{Region, Report, Task};
-use hearth_guest::{Guest, Kernel, Mode, available};
-use std::path::PathBuf;
-use std::{env, fs};
-
-const KNOWN: &str = concat!(env!("OUT_DIR"), "/known");
-pub const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine.toml");
-
-/// The library that cargo built for this test.
-pub fn plugin() -> PathBuf {
-    let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
-    folder.join("libhearth_emulate_plugin.so")
-}
+use hearth_guest::{Guest, Mode, Output, available};
+use std::fs;
 
 /// Whether a guest can boot; if not, the reason is printed.
 pub fn can_boot() -> bool {
@@ -30,33 +25,31 @@ pub fn can_boot() -> bool {
 /// Boots a guest over the machine of the tests: what the plugin wrote, and what the guest said in its section
 /// `known`.
 pub fn boot(mode: Mode, script: &str) -> (String, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("counts.json");
-    let told = if mode == Mode::Timed { "timed" } else { "counts" };
-    let arguments = [
-        ("machine", MACHINE.to_owned()),
-        ("out", out.display().to_string()),
-        ("node_mib", "512:512".to_owned()),
-        ("mode", told.to_owned()),
-    ];
-    let guest = Guest::new(Kernel::Pinned)
-        .mode(mode)
-        .memory_mib(1024)
-        .cpu_feature("-erms")
-        .cpu_feature("-fsrm")
-        .file(KNOWN, "/bin/known")
-        .plugin(&plugin(), &arguments);
-    let output = guest.run(script).unwrap();
-    assert_eq!(output.status, 0, "{:?}", output.sections);
-    assert_eq!(output.kernel_trouble(), Vec::<&str>::new());
-    (fs::read_to_string(out).unwrap(), output.section("known").unwrap().lines.clone())
+    let (report, output) = boot_with(&Setup::new(mode), script, |guest| guest);
+    (report, output.section("known").unwrap().lines.clone())
 }
 
-/// A region of what the plugin wrote.
-pub fn region(report: &str, name: &str) -> Region {
-    let report: Report = serde_json::from_str(report).unwrap();
-    assert_eq!((report.schema, report.machine.as_str(), report.cycle_ps), (1, "known", 500));
-    report.regions.into_iter().find(|region| region.name == name).unwrap()
+/// Boots a guest with what `add` gives it: what the plugin wrote, and all that the guest said.
+pub fn boot_with(setup: &Setup, script: &str, add: impl FnOnce(Guest) -> Guest) -> (String, Output) {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("counts.json");
+    let output = add(setup.counted(&out)).run(script).unwrap();
+    assert_eq!(output.status, 0, "{:?}", output.sections);
+    assert_eq!(output.kernel_trouble(), Vec::<&str>::new());
+    (fs::read_to_string(out).unwrap(), output)
+}
+
+/// What the plugin wrote, read.
+pub fn report(text: &str) -> Report {
+    let report: Report = serde_json::from_str(text).unwrap();
+    assert_eq!(report.schema, 1);
+    report
+}
+
+/// A region of what it wrote.
+pub fn region(text: &str, name: &str) -> Region {
+    let regions = report(text).regions;
+    regions.into_iter().find(|region| region.name == name).unwrap()
 }
 
 /// The program of known references.

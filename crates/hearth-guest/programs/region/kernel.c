@@ -109,46 +109,58 @@ static uint32_t bytes_after(uint32_t kind, uint32_t count)
 	}
 }
 
-static struct task_offsets offsets_of_members(const struct btf *btf, uint32_t at, uint32_t count,
-					      bool has_bit_sizes)
+static const struct btf *kernel_btf(void)
 {
-	struct task_offsets offsets = {};
+	static struct btf btf;
 
-	for (; count; count--, at += sizeof(struct btf_member)) {
-		struct btf_member member;
-		uint32_t bits;
-
-		memcpy(&member, btf->bytes + at, sizeof(member));
-		bits = has_bit_sizes ? BTF_MEMBER_BIT_OFFSET(member.offset) : member.offset;
-		if (is_named(btf, member.name_off, "pid"))
-			offsets.pid = bits / 8;
-		else if (is_named(btf, member.name_off, "comm"))
-			offsets.comm = bits / 8;
-	}
-	if (!offsets.pid || !offsets.comm)
-		broken("struct task_struct has no pid or comm");
-	return offsets;
+	if (!btf.bytes)
+		btf = read_btf();
+	return &btf;
 }
 
-struct task_offsets task_offsets(void)
+struct kernel_structure kernel_structure(const char *name)
 {
-	struct btf btf = read_btf();
-	uint32_t at = btf.types;
+	const struct btf *btf = kernel_btf();
+	uint32_t at = btf->types;
 
-	while (at + sizeof(struct btf_type) <= btf.types_end) {
+	while (at + sizeof(struct btf_type) <= btf->types_end) {
 		struct btf_type type;
 		uint32_t kind, count, more;
 
-		memcpy(&type, btf.bytes + at, sizeof(type));
+		memcpy(&type, btf->bytes + at, sizeof(type));
 		kind = BTF_INFO_KIND(type.info);
 		count = BTF_INFO_VLEN(type.info);
 		more = bytes_after(kind, count);
 		at += sizeof(type);
-		if (more > btf.types_end - at)
+		if (more > btf->types_end - at)
 			broken("a type is beyond its end");
-		if (kind == BTF_KIND_STRUCT && is_named(&btf, type.name_off, "task_struct"))
-			return offsets_of_members(&btf, at, count, BTF_INFO_KFLAG(type.info));
+		if (kind == BTF_KIND_STRUCT && is_named(btf, type.name_off, name))
+			return (struct kernel_structure){
+				.bytes = type.size,
+				.members = at,
+				.count = count,
+				.has_bit_sizes = BTF_INFO_KFLAG(type.info),
+			};
 		at += more;
 	}
-	broken("no struct task_struct");
+	errno = ENOENT;
+	die("struct %s in %s", name, BTF_FILE);
+}
+
+uint32_t kernel_offset(const struct kernel_structure *of, const char *name)
+{
+	const struct btf *btf = kernel_btf();
+	uint32_t i, bits;
+
+	for (i = 0; i < of->count; i++) {
+		struct btf_member member;
+
+		memcpy(&member, btf->bytes + of->members + i * sizeof(member), sizeof(member));
+		if (!is_named(btf, member.name_off, name))
+			continue;
+		bits = of->has_bit_sizes ? BTF_MEMBER_BIT_OFFSET(member.offset) : member.offset;
+		return bits / 8;
+	}
+	errno = ENOENT;
+	die("member %s of a structure in %s", name, BTF_FILE);
 }

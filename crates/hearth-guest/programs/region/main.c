@@ -4,6 +4,8 @@
  *
  *   hearth-region symbols
  *     tells where the kernel switches tasks, and where their names are
+ *   hearth-region counters
+ *     gives the kernel counters of cycles, instructions and misses, which are those of the plugin
  *   hearth-region shuffle MIB SEED LIST
  *     frees MIB of each memory node in any order, and writes the files of the list anew; a process
  *     stays behind that holds the pages between
@@ -83,11 +85,11 @@ static int run(const char *name, long count, uint64_t seed, char **command)
 
 static void tell_symbols(void)
 {
-	struct task_offsets offsets = task_offsets();
+	struct kernel_structure task = kernel_structure("task_struct");
+	uint32_t pid = kernel_offset(&task, "pid"), comm = kernel_offset(&task, "comm");
 
-	call(CALL_SYMBOLS, kernel_symbol("__switch_to"),
-	     offsets.pid | (uint64_t)offsets.comm << 32);
-	printf("pid=%u comm=%u\n", offsets.pid, offsets.comm);
+	call(CALL_SYMBOLS, kernel_symbol("__switch_to"), pid | (uint64_t)comm << 32);
+	printf("pid=%u comm=%u\n", pid, comm);
 }
 
 /* A process that stays behind with all memory of this one. */
@@ -109,6 +111,10 @@ int main(int argc, char **argv)
 		tell_symbols();
 		return 0;
 	}
+	if (argc == 2 && !strcmp(argv[1], "counters")) {
+		load_counters();
+		return 0;
+	}
 	if (argc == 5 && !strcmp(argv[1], "shuffle")) {
 		shuffle(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv[4]);
 		return hold();
@@ -119,7 +125,7 @@ int main(int argc, char **argv)
 		if (count >= 1 && count <= MOST_COPIES)
 			return run(argv[2], count, strtoull(argv[4], NULL, 10), argv + 6);
 	}
-	fprintf(stderr, "usage: hearth-region symbols | shuffle MIB SEED LIST | run NAME COPIES "
-			"SEED -- COMMAND...\n");
+	fprintf(stderr, "usage: hearth-region symbols | counters | shuffle MIB SEED LIST | "
+			"run NAME COPIES SEED -- COMMAND...\n");
 	return EXIT_USAGE;
 }

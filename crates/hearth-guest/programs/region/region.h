@@ -3,6 +3,7 @@
 #ifndef HEARTH_GUEST_REGION_H
 #define HEARTH_GUEST_REGION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum call {
@@ -10,6 +11,14 @@ enum call {
 	CALL_END = 2,	  /* the same */
 	CALL_COUNTS = 3,  /* to where, and how many bytes: what this CPU and task have counted */
 	CALL_SYMBOLS = 4, /* address of __switch_to; offsets of task_struct.pid and, << 32, .comm */
+	CALL_COUNTERS = 5, /* to where, and how many bytes: struct counters */
+};
+
+/* What a CPU's counters have. They never go back, and stand still outside of regions. */
+struct counters {
+	uint64_t cycles;
+	uint64_t instructions;
+	uint64_t misses; /* of the last level */
 };
 
 /*
@@ -34,12 +43,19 @@ static inline uint64_t next_random(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-/* Where things are in the running kernel, for CALL_SYMBOLS. Each ends the program if it is not. */
+/* Where things are in the running kernel. Each ends the program if it is not there. */
 uint64_t kernel_symbol(const char *name);
-struct task_offsets {
-	uint32_t pid, comm;
+struct kernel_structure {
+	uint32_t bytes;
+	/* Of its BTF. */
+	uint32_t members, count;
+	bool has_bit_sizes;
 };
-struct task_offsets task_offsets(void);
+struct kernel_structure kernel_structure(const char *name);
+uint32_t kernel_offset(const struct kernel_structure *of, const char *member);
+
+/* Gives the running kernel a unit of counters: counters/module.c. */
+void load_counters(void);
 
 /* Frees so much of each node in an order of the seed's, and writes the files of a list anew. */
 void shuffle(uint64_t mib_of_node, uint64_t seed, const char *list);

@@ -1,0 +1,190 @@
+//! Counters of a guest's kernel are the plugin's, and what Hearth makes of them in there can be held against what the
+//! plugin wrote.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[path = "../../hearth-guest/tests/common/binary.rs"]
+mod binary;
+mod common;
+
+use common::Setup;
+use hearth_emulate::counts::{Region, Task};
+use hearth_guest::{Mode, Output, Shape};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+const OBSERVE: &str = "
+hearth-region symbols
+hearth-region counters
+section observed
+hearth-region run observed 1 1 -- hearth observe --json --tasks --counters-percent 10 -- \\
+    sh -c 'known walk a 16384 8 & known mix b 3072 1 & wait' 2>/dev/null
+section uncounted
+hearth observe --json -- sh -c 'for turn in $(seq 1000); do :; done'
+";
+
+/// Hearth as one file, or nothing, with the reason printed, where no guest can boot.
+fn hearth() -> Option<PathBuf> {
+    match binary::hearth() {
+        Ok(hearth) => {
+            common::outcome::ran();
+            Some(hearth)
+        }
+        Err(reason) => {
+            common::outcome::skipped(&reason);
+            None
+        }
+    }
+}
+
+fn boot(setup: &Setup, script: &str, hearth: &Path) -> (String, Output) {
+    common::boot_with(setup, script, |guest| guest.file(hearth, "/bin/hearth"))
+}
+
+struct Observed {
+    region: Region,
+    cycle_ps: u64,
+    /// What `hearth observe` said of the region, and outside of it.
+    inside: Value,
+    outside: Value,
+}
+
+fn observe(hearth: &Path) -> Observed {
+    let (report, output) = boot(&Setup::new(Mode::Timed), OBSERVE, hearth);
+    let said = |section| {
+        let lines = &output.section(section).unwrap().lines;
+        serde_json::from_str(&lines[0]).unwrap_or_else(|error| panic!("{error}: {lines:#?}"))
+    };
+    Observed {
+        region: common::region(&report, "observed"),
+        cycle_ps: common::report(&report).cycle_ps,
+        inside: said("observed"),
+        outside: said("uncounted"),
+    }
+}
+
+/// One boot for all tests of `hearth observe`.
+fn observed() -> Option<&'static Observed> {
+    static OBSERVED: OnceLock<Observed> = OnceLock::new();
+    hearth().map(|hearth| OBSERVED.get_or_init(|| observe(&hearth)))
+}
+
+fn programs(said: &Value) -> &Vec<Value> {
+    said["programs"].as_array().unwrap()
+}
+
+/// A task of the region with what `hearth observe` said of it.
+fn tasks(observed: &Observed) -> Vec<(&Task, &Value)> {
+    let named = |task: &Task| {
+        let name = format!("{}/{}", task.comm, task.pid);
+        let found = programs(&observed.inside).iter().find(|program| program["name"] == *name);
+        &found.unwrap_or_else(|| panic!("{name} is missing: {:#}", observed.inside))["counted"]
+    };
+    let known = observed.region.tasks.iter().filter(|task| task.comm == "known");
+    known.map(|task| (task, named(task))).collect()
+}
+
+#[test]
+fn observe_names_what_the_plugin_counted_of_each_task() {
+    let Some(observed) = observed() else { return };
+    let tasks = tasks(observed);
+    assert_eq!(tasks.len(), 2);
+    for (task, counted) in tasks {
+        let [cycles, instructions, misses] = task.total().counters(observed.cycle_ps);
+        let number = |key: &str| counted[key].as_f64().unwrap();
+        let millions = number("instructions_millions");
+        // The kernel counts from a tracepoint on, some hundred instructions before the plugin sees the switch; and
+        // what a task did before it became this program is scaled up from the rest.
+        let check = |what: &str, counted: f64, expected: u64| {
+            let ratio = counted * 1e6 / expected as f64;
+            assert!((0.995..1.005).contains(&ratio), "{what} of {}: {ratio} of {expected}", task.pid);
+        };
+        check("instructions", millions, instructions);
+        check("cycles", millions * number("cycles_per_instruction"), cycles);
+        check("misses", number("misses_millions"), misses);
+    }
+}
+
+#[test]
+fn the_measured_cost_of_a_miss_is_that_of_the_machines_memory() {
+    let Some(observed) = observed() else { return };
+    // A miss of the last level takes 200 cycles of 500 ps, a hit of the first 4; hits of the levels between, which come
+    // and go with misses, blur the slope.
+    for (task, counted) in tasks(observed) {
+        let ns = counted["miss_ns"]["ns"]["value"].as_f64().unwrap();
+        println!("{} of {ns} ns", task.pid);
+        assert!((78.0..118.0).contains(&ns), "{ns} ns measured of {}", task.pid);
+    }
+}
+
+#[test]
+fn counters_stand_still_outside_of_regions() {
+    let Some(observed) = observed() else { return };
+    let counters = &observed.outside["counters"];
+    assert!(["cycles", "instructions", "misses"].iter().all(|name| counters[*name] == true), "{counters}");
+    let program = &programs(&observed.outside)[0];
+    assert!(program["cpu_s"].as_f64().unwrap() > 0.0 && program["counted"].is_null(), "{program:#}");
+}
+
+/// The task of class `fair` works on half of the cache, seldom on each line, and would keep it beside a neighbour that
+/// misses as seldom. Its neighbour on the other CPU mostly streams. On its own CPU somebody computes, who can pay.
+const SHARES: &str = "
+hearth-region symbols
+hearth-region counters
+mkdir -p /sys/fs/cgroup/s/fair /sys/fs/cgroup/s/batch
+begin() {
+    sh -c \"echo 0 >/sys/fs/cgroup/s/$1/cgroup.procs; exec taskset 1 known roam $2\" &
+}
+begin fair '512 100000 200'
+begin batch '16 100000 20'
+taskset 2 known roam 16384 150000 0 50 0 400 100 &
+section start
+hearth start --cache-fair /s/fair --best-effort /s/batch; echo start=$?
+for try in $(seq 100); do hearth status | grep -q 'last step' && break; usleep 100000; done
+hearth status
+section estimated
+for try in $(seq 12); do
+    hearth-region run estimated 1 1 -- sleep 0.1
+    hearth status | grep -q 'with a fair part' && break
+done
+hearth status
+section shared
+hearth-region run shared 1 1 -- sleep 0.2
+hearth status --json
+section stop
+hearth stop; echo stop=$?
+kill $(pidof known)
+";
+
+const PAIR: Setup = Setup {
+    machine: concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pair.toml"),
+    node_mib: &[1024],
+    shape: Shape { nodes: 1, caches_per_node: 1, cores_per_cache: 2, threads_per_core: 1 },
+    ..Setup::new(Mode::Timed)
+};
+
+#[test]
+fn a_cache_fair_task_is_made_up_for_by_what_was_counted() {
+    let Some(hearth) = hearth() else { return };
+    let (report, output) = boot(&PAIR, SHARES, &hearth);
+    let lines = |name: &str| &output.section(name).unwrap().lines;
+    assert!(lines("start").iter().any(|line| line == "start=0"), "{:#?}", lines("start"));
+    assert!(lines("start").iter().any(|line| line.contains("no estimate")), "{:#?}", lines("start"));
+    let estimated = lines("estimated");
+    assert!(estimated.iter().any(|line| line.contains("with a fair part of the cache")), "{estimated:#?}");
+    let status: Value = serde_json::from_str(&lines("shared").join("\n")).unwrap();
+    let isolation = &status["hearth"]["isolation"];
+    let [fair] = isolation["tasks"].as_array().unwrap().as_slice() else { panic!("{isolation:#}") };
+    let number = |key: &str| fair[key].as_f64().unwrap_or_else(|| panic!("{key}: {isolation:#}"));
+    assert!(fair["weak"].is_null() && number("share_permille") != 1000.0, "{isolation:#}");
+
+    // The daemon's samples are of other stretches of the same program.
+    let region = common::region(&report, "shared");
+    let task = region.tasks.iter().find(|task| f64::from(task.pid) == number("tid")).unwrap();
+    let [cycles, instructions, _] = task.total().counters(common::report(&report).cycle_ps);
+    let ipc = instructions as f64 / cycles as f64;
+    assert!((number("ipc") / ipc - 1.0).abs() < 0.1, "{ipc} counted: {isolation:#}");
+    // Alone it would have the whole cache, and with half of it no less than its neighbour leaves it.
+    assert!((ipc * 0.95..1.0).contains(&number("fair_ipc")), "{ipc} counted: {isolation:#}");
+}
