@@ -21,7 +21,6 @@
 #include <linux/perf_event.h>
 #include <stddef.h>
 
-#define EINVAL 22
 #define ENOENT 2
 #define EOPNOTSUPP 95
 
