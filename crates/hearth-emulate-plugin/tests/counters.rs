@@ -109,8 +109,8 @@ fn observe_names_what_the_plugin_counted_of_each_task() {
 #[test]
 fn the_measured_cost_of_a_miss_is_that_of_the_machines_memory() {
     let Some(observed) = observed() else { return };
-    // A miss of the last level takes 200 cycles of 500 ps, a hit of the first 4; hits of the levels between, which come
-    // and go with misses, blur the slope.
+    // A miss of the last level takes 200 cycles of 500 ps, a hit of the first 4: 98 ns. A slope over a program's
+    // stretches is an estimate.
     for (task, counted) in tasks(observed) {
         let ns = counted["miss_ns"]["ns"]["value"].as_f64().unwrap();
         println!("{} of {ns} ns", task.pid);
