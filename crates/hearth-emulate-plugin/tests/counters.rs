@@ -172,12 +172,13 @@ fn a_cache_fair_task_is_made_up_for_by_what_was_counted() {
     assert!(lines("start").iter().any(|line| line == "start=0"), "{:#?}", lines("start"));
     assert!(lines("start").iter().any(|line| line.contains("no estimate")), "{:#?}", lines("start"));
     let estimated = lines("estimated");
-    assert!(estimated.iter().any(|line| line.contains("with a fair part of the cache")), "{estimated:#?}");
+    let line = estimated.iter().find(|line| line.contains("with a fair part of the cache"));
+    assert!(line.is_some_and(|line| !line.contains("its share is 100.0 %")), "{estimated:#?}");
     let status: Value = serde_json::from_str(&lines("shared").join("\n")).unwrap();
     let isolation = &status["hearth"]["isolation"];
     let [fair] = isolation["tasks"].as_array().unwrap().as_slice() else { panic!("{isolation:#}") };
     let number = |key: &str| fair[key].as_f64().unwrap_or_else(|| panic!("{key}: {isolation:#}"));
-    assert!(fair["weak"].is_null() && number("share_permille") != 1000.0, "{isolation:#}");
+    assert!(fair["weak"].is_null(), "{isolation:#}");
 
     // The daemon's samples are of other stretches of the same program.
     let region = common::region(&report, "shared");
