@@ -7,7 +7,7 @@
 mod binary;
 mod common;
 
-use common::Setup;
+use common::guest::Setup;
 use hearth_emulate::counts::{Region, Task};
 use hearth_guest::{Mode, Output, Shape};
 use serde_json::Value;

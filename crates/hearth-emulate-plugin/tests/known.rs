@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::{Setup, known, plugin};
+use common::guest::{Setup, plugin};
+use common::known;
 use hearth_emulate::counts::{Counts, Region, Task};
 use hearth_guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION};
 use std::path::Path;

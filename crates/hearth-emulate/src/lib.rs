@@ -18,5 +18,6 @@ pub mod topology;
 pub use emulation::{Emulation, Run};
 pub use error::EmulateError;
 pub use files::Files;
+pub use plugin::arguments as plugin_arguments;
 pub use runner::{Job, Progress, run_all};
 pub use scheduler::{Named, Scheduler};

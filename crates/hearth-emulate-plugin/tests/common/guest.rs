@@ -1,5 +1,6 @@
 //! A guest over a machine whose caches are simulated, with the program of known references.
 
+use hearth_emulate::plugin_arguments;
 use hearth_guest::{Guest, Kernel, Mode, Shape};
 use std::env;
 use std::path::{Path, PathBuf};
@@ -33,14 +34,8 @@ impl Setup {
 
     /// The guest with the plugin, which writes what it counted to `out`.
     pub fn counted(&self, out: &Path) -> Guest {
-        let mode = if self.mode == Mode::Timed { "timed" } else { "counts" };
-        let sizes: Vec<String> = self.node_mib.iter().map(usize::to_string).collect();
-        let arguments = [
-            ("machine", self.machine.to_owned()),
-            ("out", out.display().to_string()),
-            ("node_mib", sizes.join(":")),
-            ("mode", mode.to_owned()),
-        ];
+        let (machine, is_timed) = (Path::new(self.machine), self.mode == Mode::Timed);
+        let arguments = plugin_arguments(machine, out, is_timed, 0, self.node_mib);
         self.uncounted().plugin(&plugin(), &arguments)
     }
 }

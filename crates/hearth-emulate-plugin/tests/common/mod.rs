@@ -2,12 +2,11 @@
 
 #![allow(dead_code)]
 
-mod guest;
+pub mod guest;
 #[path = "../../../hearth-guest/tests/common/outcome.rs"]
 pub mod outcome;
 
-#[allow(unused_imports)]
-pub use guest::{Setup, plugin};
+use guest::Setup;
 use hearth_emulate::counts::{Region, Report, Task};
 use hearth_guest::{Guest, Mode, Output, available};
 use std::fs;
@@ -25,8 +24,10 @@ pub fn can_boot() -> bool {
 /// Boots a guest over the machine of the tests: what the plugin wrote, and what the guest said in its section
 /// `known`.
 pub fn boot(mode: Mode, script: &str) -> (String, Vec<String>) {
-    let (report, output) = boot_with(&Setup::new(mode), script, |guest| guest);
-    (report, output.section("known").unwrap().lines.clone())
+    let (text, output) = boot_with(&Setup::new(mode), script, |guest| guest);
+    let report = report(&text);
+    assert_eq!((report.machine.as_str(), report.cycle_ps), ("known", 500));
+    (text, output.section("known").unwrap().lines.clone())
 }
 
 /// Boots a guest with what `add` gives it: what the plugin wrote, and all that the guest said.
