@@ -32,8 +32,8 @@ pub fn library() -> Result<PathBuf, EmulateError> {
     Err(EmulateError::NoPlugin(format!("QEMU's plugin {} is missing: {mend}", path.display())))
 }
 
-/// What the plugin is told, by name: the file of a machine, where to write, whether what CPUs do drives the clock, and the MiB of each node.
-/// It leaves nothing to chance; the seed is there to tell runs apart.
+/// What the plugin is told, by name: the file of a machine, where to write, whether what CPUs do drives the clock,
+/// and the MiB of each node. It leaves nothing to chance; the seed is there to tell runs apart.
 pub fn arguments(
     machine: &Path,
     out: &Path,
