@@ -57,9 +57,9 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
     }
 }
 
-fn runs(emulation: &Emulation, schedulers: &[Scheduler]) -> Vec<Result<Run, EmulateError>> {
+fn runs(emulation: &Emulation, jobs: &[(Scheduler, u64)]) -> Vec<Result<Run, EmulateError>> {
     let jobs: Vec<Job> =
-        schedulers.iter().map(|scheduler| Job { scheduler: scheduler.clone(), seed: 1 }).collect();
+        jobs.iter().map(|(scheduler, seed)| Job { scheduler: scheduler.clone(), seed: *seed }).collect();
     run_all(emulation, &jobs, 2, &AtomicBool::new(false), &Nobody)
 }
 
@@ -71,10 +71,12 @@ fn sorts(run: &Run) -> Vec<&Task> {
 fn a_command_is_counted_alike_each_time_and_runs_under_hearth_too() {
     let Some(hearth) = hearth() else { return };
     let light = Scheduler::Hearth(Box::new(Policy::load("light").unwrap()));
-    let schedulers = [Scheduler::Kernel, Scheduler::Kernel, light];
+    let jobs = [(Scheduler::Kernel, 1), (Scheduler::Kernel, 1), (light, 1), (Scheduler::KernelCache, 2)];
     let emulation = emulation(&hearth, &["sort", FILE]);
-    let runs: Vec<Run> = runs(&emulation, &schedulers).into_iter().map(Result::unwrap).collect();
+    let runs: Vec<Run> = runs(&emulation, &jobs).into_iter().map(Result::unwrap).collect();
     assert_eq!(runs[0], runs[1]);
+    assert_eq!(runs[0].frames, runs[2].frames, "whoever schedules, a seed's files are on the same pages");
+    assert_ne!(runs[0].frames, runs[3].frames, "another seed's are not");
     for run in &runs {
         let tasks = sorts(run);
         assert_eq!(tasks.len(), emulation.copies, "{}", run.scheduler);
@@ -90,7 +92,7 @@ fn a_command_is_counted_alike_each_time_and_runs_under_hearth_too() {
 fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
     let Some(hearth) = hearth() else { return };
     let emulation = emulation(&hearth, &["sort", "/no/such/file"]);
-    let result = runs(&emulation, &[Scheduler::Kernel]).pop().unwrap();
+    let result = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap();
     let Err(EmulateError::Command { code: 2, last_lines, .. }) = result else { panic!("{result:?}") };
     assert!(last_lines.iter().any(|line| line.contains("/no/such/file")), "{last_lines:?}");
 }

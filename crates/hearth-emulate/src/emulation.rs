@@ -24,6 +24,8 @@ const SHUFFLED: usize = 8;
 /// A file is in memory as part of the image and unpacked, is written once more to other pages, and something is
 /// written of it.
 const FILES_FACTOR: u64 = 5;
+/// What differs between schedulers is as long as a multiple of this, so that it takes up the same memory.
+const ROOM: usize = 16 << 10;
 const MIB: u64 = 1 << 20;
 
 /// A command to emulate.
@@ -60,6 +62,8 @@ pub struct Run {
     pub seed: u64,
     /// Picoseconds of a cycle of the machine.
     pub cycle_ps: u64,
+    /// Which page frames the command's files are on, as a checksum: the same for a seed, whoever schedules.
+    pub frames: String,
     /// What was counted while the command ran.
     pub region: Region,
 }
@@ -95,14 +99,17 @@ impl Emulation {
             shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
                 / SHUFFLED,
         };
-        let output = guest.run_unless(&script::text(&work, scheduler, seed), stop);
-        let output = output.map_err(|error| self.trouble(&name, error))?;
-        script::check(&output, scheduler)?;
+        let script = script::text(&work, scheduler, seed);
+        let output = guest.run_unless(&padded(script), stop).map_err(|error| self.trouble(&name, error))?;
+        let frames = script::check(&output, scheduler)?;
         let (cycle_ps, region) =
             plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
-        Ok(Run { scheduler: name, seed, cycle_ps, region })
+        Ok(Run { scheduler: name, seed, cycle_ps, frames, region })
     }
 
+    /// A guest whose kernel cannot tell, until its scheduler starts, which it will be: it has the same files,
+    /// Hearth among them, which are as long. So it executes the same instructions, and puts everything on
+    /// the same page frames.
     fn guest(
         &self,
         scheduler: &Scheduler,
@@ -128,16 +135,16 @@ impl Emulation {
             .limit(self.limit);
         guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
         guest = self.files.iter().fold(guest, |guest, (place, host)| guest.file(host, place));
-        if let Scheduler::Hearth(policy) = scheduler {
-            let policy = written(folder.join("policy.toml"), &policy.to_toml())?;
-            let missing = |error: GuestError| EmulateError::Program {
-                program: self.hearth.clone(),
-                what: error.to_string(),
-            };
-            guest = guest.file(policy, script::POLICY_FILE);
-            guest = guest.program(&self.hearth, script::HEARTH, &[]).map_err(missing)?;
-        }
-        Ok(guest)
+        let policy = match scheduler {
+            Scheduler::Hearth(policy) => policy.to_toml(),
+            Scheduler::Kernel | Scheduler::KernelCache => String::new(),
+        };
+        let policy = written(folder.join("policy.toml"), &padded(policy))?;
+        let missing = |error: GuestError| EmulateError::Program {
+            program: self.hearth.clone(),
+            what: error.to_string(),
+        };
+        guest.file(policy, script::POLICY_FILE).program(&self.hearth, script::HEARTH, &[]).map_err(missing)
     }
 
     /// The guest's memory, the same under every scheduler: Hearth's program has room in it where it is not.
@@ -162,9 +169,30 @@ impl Emulation {
     }
 }
 
+/// The text with empty lines behind it, one at least.
+fn padded(mut text: String) -> String {
+    let length = (text.len() / ROOM + 1) * ROOM;
+    text.extend(std::iter::repeat_n('\n', length - text.len()));
+    text
+}
+
 fn written(path: PathBuf, text: &str) -> Result<PathBuf, EmulateError> {
     match fs::write(&path, text) {
         Ok(()) => Ok(path),
         Err(error) => Err(EmulateError::File { path, error }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_any_length_take_up_the_same_room() {
+        for length in [0, 1, ROOM - 1] {
+            let padded = padded("x".repeat(length));
+            assert_eq!((padded.len(), padded.trim_end().len()), (ROOM, length));
+        }
+        assert_eq!(padded("x".repeat(ROOM)).len(), 2 * ROOM);
     }
 }

@@ -98,8 +98,8 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Whether all went well, of what the guest printed.
-pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), EmulateError> {
+/// Whether all went well, of what the guest printed; returns the checksum of the files' page frames.
+pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<String, EmulateError> {
     let name = scheduler.name();
     let (started, start) = status(output, "start", &name)?;
     if started != 0 {
@@ -122,7 +122,10 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<(), Emulat
             return Err(EmulateError::Counts { scheduler: name, what });
         }
     }
-    Ok(())
+    let (_, said) = status(output, "shuffle", &name)?;
+    let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
+    let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
+    frames.map(str::to_owned).ok_or_else(|| EmulateError::Counts { scheduler: name, what: what() })
 }
 
 /// The status of a section, and its other lines.
@@ -189,7 +192,7 @@ mod tests {
         Output {
             sections: vec![
                 with_status("symbols", 0, "pid=1 comm=2"),
-                with_status("shuffle", 0, ""),
+                with_status("shuffle", 0, "frames=1f"),
                 with_status("start", start, "no BTF"),
                 section("command", &[format!("status={code}")]),
                 section("said", &["oh dear".to_owned()]),
@@ -204,7 +207,7 @@ mod tests {
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
         let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
-        assert!(check(&output(0, 0, 0), &hearth()).is_ok());
+        assert_eq!(check(&output(0, 0, 0), &hearth()).unwrap(), "1f");
         assert!(
             error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
         );

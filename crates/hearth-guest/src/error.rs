@@ -50,12 +50,14 @@ pub enum GuestError {
     #[error("{0}")]
     Shape(String),
     /// The script printed no such section.
-    #[error("the guest printed no section {name:?}; it printed {found}")]
+    #[error("the guest printed no section {name:?}; it printed {found}, and at the end:\n{tail}")]
     NoSection {
         /// The section asked for.
         name: String,
         /// The sections that there are.
         found: String,
+        /// The lines of the last of them.
+        tail: String,
     },
     /// A line of a section is not what a caller expects.
     #[error("{what} in the guest's line {line:?}")]

@@ -82,6 +82,7 @@ impl Output {
         self.sections.iter().find(|section| section.name == name).ok_or_else(|| GuestError::NoSection {
             name: name.to_owned(),
             found: self.sections.iter().map(|section| section.name.as_str()).collect::<Vec<_>>().join(", "),
+            tail: self.sections.last().map_or_else(String::new, |section| section.lines.join("\n")),
         })
     }
 

@@ -57,7 +57,10 @@ uint32_t kernel_offset(const struct kernel_structure *of, const char *member);
 /* Gives the running kernel a unit of counters: counters/module.c. */
 void load_counters(void);
 
-/* Frees so much of each node in an order of the seed's, and writes the files of a list anew. */
+/*
+ * Frees so much of each node in an order of the seed's, writes the files of a list anew, and prints
+ * a checksum of the page frames that they are on then.
+ */
 void shuffle(uint64_t mib_of_node, uint64_t seed, const char *list);
 
 #endif

@@ -20,6 +20,8 @@
 #define PAGE 4096ul
 #define MOST_NODES 64
 #define BLOCK (64 * 1024)
+/* Documentation/admin-guide/mm/pagemap.rst: bits 0-54 of an entry. */
+#define FRAME_OF_ENTRY ((1ull << 55) - 1)
 
 /* Any order of the numbers below a count: Fisher and Yates. */
 static uint32_t *any_order(uint32_t count, uint64_t *state)
@@ -87,9 +89,39 @@ static void write_anew(const char *path)
 		die("%s", path);
 }
 
+/* Adds the page frames of a file to a checksum: FNV-1a over their numbers. */
+static void add_frames(const char *path, uint64_t *sum)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	volatile char *page;
+	struct stat about;
+	uint64_t entry;
+	char *memory;
+
+	if (pagemap < 0)
+		die("/proc/self/pagemap");
+	if (fd < 0 || fstat(fd, &about))
+		die("%s", path);
+	memory = mmap(NULL, (size_t)about.st_size + 1, PROT_READ, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		die("%s", path);
+	for (page = memory; page < memory + about.st_size; page += PAGE) {
+		(void)*page;
+		if (pread(pagemap, &entry, sizeof(entry),
+			  (off_t)((uintptr_t)page / PAGE * sizeof(entry))) != sizeof(entry))
+			die("/proc/self/pagemap");
+		*sum = (*sum ^ (entry & FRAME_OF_ENTRY)) * 0x100000001b3;
+	}
+	munmap(memory, (size_t)about.st_size + 1);
+	close(fd);
+	close(pagemap);
+}
+
 void shuffle(uint64_t mib_of_node, uint64_t seed, const char *list)
 {
 	FILE *files = fopen(list, "re");
+	uint64_t frames = 0xcbf29ce484222325;
 	char path[4000];
 	int node;
 
@@ -100,6 +132,8 @@ void shuffle(uint64_t mib_of_node, uint64_t seed, const char *list)
 	while (fgets(path, sizeof(path), files)) {
 		path[strcspn(path, "\n")] = 0;
 		write_anew(path);
+		add_frames(path, &frames);
 	}
 	fclose(files);
+	printf("frames=%016llx\n", (unsigned long long)frames);
 }

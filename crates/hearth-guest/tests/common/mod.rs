@@ -132,7 +132,7 @@ pub fn numbers_in(output: &Output, section: &str, key: &str) -> Vec<u64> {
 
 /// The lines of a section.
 pub fn text(output: &Output, section: &str) -> String {
-    output.section(section).unwrap().lines.join("\n")
+    output.section(section).unwrap_or_else(|error| panic!("{error}")).lines.join("\n")
 }
 
 /// The only line of a section.

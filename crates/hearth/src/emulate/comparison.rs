@@ -253,7 +253,7 @@ pub mod tests {
             cpus: vec![counts, kernel],
             tasks: vec![task(0, "idle"), sort, task(9, "kworker/0:1")],
         };
-        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, region }
+        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, frames: seed.to_string(), region }
     }
 
     pub fn comparison(schedulers: &[(&str, &[(u64, u64)])]) -> Comparison {
