@@ -20,8 +20,9 @@ const VIRTUAL_CLOCK: c_int = 1;
 const ANY_TIMER: c_int = -1;
 /// `AccelOpsClass` of QEMU 10.0: `get_virtual_clock`, `set_virtual_clock`, `get_elapsed_ticks`.
 const TABLE: usize = 0xc0;
-/// How often the thread looks whether all CPUs wait.
-const LOOK: Duration = Duration::from_micros(20);
+/// How soon the thread looks whether all CPUs wait after they did, and how soon at most where they have been busy.
+const SOON: Duration = Duration::from_micros(20);
+const LATE: Duration = Duration::from_micros(500);
 
 /// The guest's clock.
 static NOW_NS: AtomicI64 = AtomicI64::new(0);
@@ -181,12 +182,16 @@ impl Time {
     }
 }
 
+/// The longer CPUs have been busy the more seldom it looks, so that a quarter of that time is lost at most, and looks
+/// do not take the host's CPU from who runs them.
 fn jump_when_idle(functions: Functions) {
+    let mut wait = SOON;
     loop {
-        thread::sleep(LOOK);
+        thread::sleep(wait);
         // SAFETY: QEMU allows these calls on any thread, those that change something under its lock.
         unsafe {
             if !(functions.is_running)() || !(functions.all_idle)() {
+                wait = (wait * 5 / 4).min(LATE);
                 continue;
             }
             (functions.lock)(c"hearth".as_ptr(), line!() as c_int);
@@ -197,5 +202,6 @@ fn jump_when_idle(functions: Functions) {
             }
             (functions.unlock)();
         }
+        wait = SOON;
     }
 }
