@@ -189,6 +189,20 @@ impl Counts {
 }
 
 impl Task {
+    /// All that some tasks did, as if one had: it has no pid and no name.
+    pub fn sum<'a>(tasks: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::default();
+        for task in tasks {
+            sum.user += task.user;
+            sum.kernel += task.kernel;
+            sum.switches += task.switches;
+            sum.cpu_moves += task.cpu_moves;
+            sum.domain_moves += task.domain_moves;
+            sum.node_moves += task.node_moves;
+        }
+        sum
+    }
+
     /// What its own code and the kernel did, together.
     pub fn total(&self) -> Counts {
         let mut total = self.user;

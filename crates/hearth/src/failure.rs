@@ -75,6 +75,16 @@ pub fn complain(message: impl Display) {
     anstream::eprintln!("{style}error:{style:#} {message}");
 }
 
+/// How a command ends of whose runs some failed, after it has said why.
+pub fn of_runs(errors: &[impl Display], all: usize, is_interrupted: bool) -> Outcome {
+    complain_of(errors);
+    match errors.len() {
+        _ if is_interrupted => Err(Failure::Interrupted),
+        0 => Ok(()),
+        failed => Err(Failure::Failed(anyhow::anyhow!("{failed} of {all} runs failed"))),
+    }
+}
+
 /// Prints errors of runs, each once.
 pub fn complain_of(errors: &[impl Display]) {
     let mut counted: Vec<(String, usize)> = Vec::new();

@@ -3,10 +3,9 @@
 mod plan;
 mod table;
 
-use crate::failure::{Failure, Outcome, complain_of};
+use crate::failure::{self, Outcome};
 use crate::progress::Bar;
 use crate::{interrupt, names, output, values};
-use anyhow::anyhow;
 use clap::Args;
 use hearth_lab::report::Comparison;
 use hearth_lab::{PLANNERS, Runner, perfetto, report};
@@ -86,16 +85,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&plan.jobs);
     bar.finish();
     let (comparison, errors) = plan.collect(results);
-    let stopped = stop.load(Ordering::Relaxed);
+    let is_interrupted = stop.load(Ordering::Relaxed);
     if !comparison.policies.is_empty() {
         show(arguments, &comparison)?;
     }
-    complain_of(&errors);
-    match errors.len() {
-        _ if stopped => Err(Failure::Interrupted),
-        0 => Ok(()),
-        failed => Err(Failure::Failed(anyhow!("{failed} of {} runs failed", plan.jobs.len()))),
-    }
+    failure::of_runs(&errors, plan.jobs.len(), is_interrupted)
 }
 
 #[derive(Serialize)]

@@ -80,48 +80,16 @@ pub const SERVED: [&str; 6] = [
     "memory, other node",
 ];
 
-/// All that some tasks did.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Total {
-    pub user: Counts,
-    pub kernel: Counts,
-    pub switches: u64,
-    pub cpu_moves: u64,
-    pub domain_moves: u64,
-    pub node_moves: u64,
+/// The CPU time of a task, in ms.
+pub fn cpu_ms(task: &Task, cycle_ps: u64) -> f64 {
+    ms(task.total().time_ps(cycle_ps))
 }
 
-impl Total {
-    pub fn of<'a>(tasks: impl IntoIterator<Item = &'a Task>) -> Self {
-        let mut total = Self::default();
-        for &Task { user, kernel, switches, cpu_moves, domain_moves, node_moves, .. } in tasks {
-            total.add(&Self { user, kernel, switches, cpu_moves, domain_moves, node_moves });
-        }
-        total
-    }
-
-    pub fn add(&mut self, other: &Self) {
-        self.user += other.user;
-        self.kernel += other.kernel;
-        self.switches += other.switches;
-        self.cpu_moves += other.cpu_moves;
-        self.domain_moves += other.domain_moves;
-        self.node_moves += other.node_moves;
-    }
-
-    pub fn counts(&self) -> Counts {
-        let mut counts = self.user;
-        counts += self.kernel;
-        counts
-    }
-
-    pub fn cpu_ms(&self, cycle_ps: u64) -> f64 {
-        ms(self.counts().time_ps(cycle_ps))
-    }
-
-    pub fn kernel_percent(&self, cycle_ps: u64) -> f64 {
-        let all = self.counts().time_ps(cycle_ps);
-        if all == 0 { 0.0 } else { self.kernel.time_ps(cycle_ps) as f64 / all as f64 * 100.0 }
+/// What part of it was in the kernel.
+pub fn kernel_percent(task: &Task, cycle_ps: u64) -> f64 {
+    match task.total().time_ps(cycle_ps) {
+        0 => 0.0,
+        all => task.kernel.time_ps(cycle_ps) as f64 / all as f64 * 100.0,
     }
 }
 
@@ -145,17 +113,17 @@ fn causes(causes: &Causes) -> [u64; 5] {
 
 impl Summary {
     fn of(runs: &[Run]) -> Self {
-        let totals: Vec<(u64, Total)> = runs
+        let totals: Vec<(u64, Task)> = runs
             .iter()
-            .map(|run| (run.cycle_ps, Total::of(run.region.tasks.iter().filter(|task| !is_idle(task)))))
+            .map(|run| (run.cycle_ps, Task::sum(run.region.tasks.iter().filter(|task| !is_idle(task)))))
             .collect();
-        let of_total = |measure: &dyn Fn(u64, &Total) -> f64| {
+        let of_total = |measure: &dyn Fn(u64, &Task) -> f64| {
             Figure::of(totals.iter().map(|(cycle_ps, total)| measure(*cycle_ps, total)))
         };
-        let count = |measure: &dyn Fn(&Counts) -> u64| of_total(&|_, total| measure(&total.counts()) as f64);
+        let count = |measure: &dyn Fn(&Counts) -> u64| of_total(&|_, total| measure(&total.total()) as f64);
         Self {
-            cpu_ms: of_total(&|cycle_ps, total| total.cpu_ms(cycle_ps)),
-            kernel_percent: of_total(&|cycle_ps, total| total.kernel_percent(cycle_ps)),
+            cpu_ms: of_total(&|cycle_ps, total| cpu_ms(total, cycle_ps)),
+            kernel_percent: of_total(&|cycle_ps, total| kernel_percent(total, cycle_ps)),
             busiest_ms: Figure::of(runs.iter().map(busiest_ms)),
             guest_ms: Figure::of(runs.iter().map(|run| run.region.guest_ns as f64 / 1e6)),
             instructions: count(&|counts| counts.instructions),

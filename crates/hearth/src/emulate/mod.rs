@@ -7,10 +7,9 @@ mod plan;
 mod programs;
 mod table;
 
-use crate::failure::{Failure, Outcome, complain_of};
+use crate::failure::{self, Outcome};
 use crate::progress::Bar;
 use crate::{interrupt, output, values};
-use anyhow::anyhow;
 use clap::Args;
 use comparison::Comparison;
 use hearth_emulate::{Job, Progress, run_all};
@@ -101,12 +100,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !comparison.schedulers.is_empty() {
         show(arguments, &comparison)?;
     }
-    complain_of(&errors);
-    match errors.len() {
-        _ if stop.load(Ordering::Relaxed) => Err(Failure::Interrupted),
-        0 => Ok(()),
-        failed => Err(Failure::Failed(anyhow!("{failed} of {} runs failed", plan.jobs.len()))),
-    }
+    failure::of_runs(&errors, plan.jobs.len(), stop.load(Ordering::Relaxed))
 }
 
 impl Progress for Bar {

@@ -1,6 +1,6 @@
 //! What each program did: tasks by their names, wherever and whenever they ran.
 
-use super::comparison::{Comparison, SchedulerRuns, Total, is_idle};
+use super::comparison::{Comparison, SchedulerRuns, cpu_ms, is_idle, kernel_percent};
 use hearth_emulate::Run;
 use hearth_emulate::counts::Task;
 use hearth_lab::report::Figure;
@@ -24,7 +24,7 @@ pub struct Row {
 }
 
 /// Totals of a run by name, with the picoseconds of a cycle.
-type ByName = (u64, BTreeMap<String, Total>);
+type ByName = (u64, BTreeMap<String, Task>);
 
 /// Each program with its rows, one for each scheduler, those with the most CPU time first.
 pub fn programs(comparison: &Comparison) -> Vec<(String, Vec<Row>)> {
@@ -47,7 +47,7 @@ fn by_name(run: &Run) -> ByName {
         let is_program = task.user.instructions > 0;
         groups.entry(if is_program { &task.comm } else { KERNEL_THREADS }).or_default().push(task);
     }
-    let totals = groups.into_iter().map(|(name, tasks)| (name.to_owned(), Total::of(tasks)));
+    let totals = groups.into_iter().map(|(name, tasks)| (name.to_owned(), Task::sum(tasks)));
     (run.cycle_ps, totals.collect())
 }
 
@@ -55,33 +55,32 @@ fn by_name(run: &Run) -> ByName {
 fn greatest_shares(schedulers: &[Vec<ByName>]) -> BTreeMap<String, f64> {
     let mut shares: BTreeMap<String, f64> = BTreeMap::new();
     for (cycle_ps, totals) in schedulers.iter().flatten() {
-        let all_ms: f64 = totals.values().map(|total| total.cpu_ms(*cycle_ps)).sum();
+        let all_ms: f64 = totals.values().map(|total| cpu_ms(total, *cycle_ps)).sum();
         for (name, total) in totals {
             let share = shares.entry(name.clone()).or_default();
-            *share = share.max(total.cpu_ms(*cycle_ps) / all_ms);
+            *share = share.max(cpu_ms(total, *cycle_ps) / all_ms);
         }
     }
     shares
 }
 
 /// Makes one of the small ones.
-fn gather(totals: &mut BTreeMap<String, Total>, is_small: impl Fn(&str) -> bool) {
+fn gather(totals: &mut BTreeMap<String, Task>, is_small: impl Fn(&str) -> bool) {
     let names: Vec<String> = totals.keys().filter(|name| is_small(name)).cloned().collect();
-    let mut others = Total::default();
-    names.iter().filter_map(|name| totals.remove(name)).for_each(|total| others.add(&total));
-    totals.insert(OTHERS.to_owned(), others);
+    let small: Vec<Task> = names.iter().filter_map(|name| totals.remove(name)).collect();
+    totals.insert(OTHERS.to_owned(), Task::sum(&small));
 }
 
 fn row(name: &str, runs: &[ByName]) -> Row {
-    let figure = |measure: &dyn Fn(u64, &Total) -> f64| {
+    let figure = |measure: &dyn Fn(u64, &Task) -> f64| {
         let value =
             |(cycle_ps, totals): &ByName| totals.get(name).map_or(0.0, |total| measure(*cycle_ps, total));
         Figure::of(runs.iter().map(value))
     };
     Row {
-        cpu_ms: figure(&|cycle_ps, total| total.cpu_ms(cycle_ps)),
-        kernel_percent: figure(&|cycle_ps, total| total.kernel_percent(cycle_ps)),
-        misses: figure(&|_, total| total.counts().llc_misses() as f64),
+        cpu_ms: figure(&|cycle_ps, total| cpu_ms(total, cycle_ps)),
+        kernel_percent: figure(&|cycle_ps, total| kernel_percent(total, cycle_ps)),
+        misses: figure(&|_, total| total.total().llc_misses() as f64),
         switches: figure(&|_, total| total.switches as f64),
         cpu_moves: figure(&|_, total| total.cpu_moves as f64),
     }
