@@ -8,6 +8,7 @@
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
 # make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
+# make bench-full-system  real programs in real kernels over simulated caches, under four schedulers
 #             demo and all benches with SMALL=1: just enough to see that everything works
 # make book   the documentation as HTML (needs mdbook)
 
@@ -15,7 +16,7 @@ CARGO ?= cargo
 OUT := target/demo
 SMALL ?=
 
-.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation book build static deb packages lab-packages
+.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation bench-full-system book build static deb packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -115,6 +116,13 @@ bench-fragments: packages
 bench-isolation: packages static
 	@tools/install-packages python3=python3
 	@tools/bench-isolation $(STATIC) $(BENCH)/isolation $(if $(SMALL),--small)
+
+# Programs are measured where they are installed. Then the simulated kernel beside a real one.
+bench-full-system: build
+	@tools/install-packages python3=python3
+	@tools/install-guest
+	@tools/full-system target/release/hearth $(BENCH)/full-system $(if $(SMALL),--small)
+	@tools/conformance target/release/hearth $(BENCH)/conformance $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.
 book:
