@@ -9,7 +9,7 @@ mod common;
 
 use common::guest::Setup;
 use hearth_emulate::counts::{Region, Task};
-use hearth_guest::{Mode, Output, Shape};
+use hearth_guest::{Kernel, Mode, Output, Shape};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -50,8 +50,8 @@ struct Observed {
     outside: Value,
 }
 
-fn observe(hearth: &Path) -> Observed {
-    let (report, output) = boot(&Setup::new(Mode::Timed), OBSERVE, hearth);
+fn observe(hearth: &Path, kernel: Kernel) -> Observed {
+    let (report, output) = boot(&Setup { kernel, ..Setup::new(Mode::Timed) }, OBSERVE, hearth);
     let said = |section| {
         let lines = &output.section(section).unwrap().lines;
         serde_json::from_str(&lines[0]).unwrap_or_else(|error| panic!("{error}: {lines:#?}"))
@@ -64,10 +64,10 @@ fn observe(hearth: &Path) -> Observed {
     }
 }
 
-/// One boot for all tests of `hearth observe`.
+/// One boot of the pinned kernel for all tests of `hearth observe`.
 fn observed() -> Option<&'static Observed> {
     static OBSERVED: OnceLock<Observed> = OnceLock::new();
-    hearth().map(|hearth| OBSERVED.get_or_init(|| observe(&hearth)))
+    hearth().map(|hearth| OBSERVED.get_or_init(|| observe(&hearth, Kernel::Pinned)))
 }
 
 fn programs(said: &Value) -> &Vec<Value> {
@@ -85,9 +85,7 @@ fn tasks(observed: &Observed) -> Vec<(&Task, &Value)> {
     known.map(|task| (task, named(task))).collect()
 }
 
-#[test]
-fn observe_names_what_the_plugin_counted_of_each_task() {
-    let Some(observed) = observed() else { return };
+fn check_each_task(observed: &Observed) {
     let tasks = tasks(observed);
     assert_eq!(tasks.len(), 2);
     for (task, counted) in tasks {
@@ -104,6 +102,18 @@ fn observe_names_what_the_plugin_counted_of_each_task() {
         check("cycles", millions * number("cycles_per_instruction"), cycles);
         check("misses", number("misses_millions"), misses);
     }
+}
+
+#[test]
+fn observe_names_what_the_plugin_counted_of_each_task() {
+    let Some(observed) = observed() else { return };
+    check_each_task(observed);
+}
+
+#[test]
+fn the_oldest_kernel_has_counters_too() {
+    let Some(hearth) = hearth() else { return };
+    check_each_task(&observe(&hearth, Kernel::Plain));
 }
 
 #[test]
