@@ -5,6 +5,7 @@
  *   known walk NAME KIB TIMES          loads each line of an array, TIMES times
  *   known move NAME KIB FROM TO TIMES  stores to each line on CPU FROM, then loads on TO
  *   known share NAME TIMES             CPUs 0 and 1 add to a word in turns, TIMES times each
+ *   known spin NAME KIB TIMES          CPU 0 walks, as above, and CPU 1 waits for it in a loop
  *   known nops NAME COUNT              COUNT instructions without references
  *   known ask NAME                     100,000 loads, by the counts that the plugin tells; and what
  *                                      CPU 0's counters have afterwards
@@ -135,13 +136,38 @@ static void share(const char *name, long times)
 	end(name);
 }
 
+/* As programs wait for each other: a loop of PAUSE. */
+static void spin_beside(const char *name, size_t bytes, long times)
+{
+	volatile uint64_t *is_done = (volatile uint64_t *)array(LINE, MAP_SHARED);
+	char *memory = array(bytes, MAP_PRIVATE);
+	pid_t other;
+
+	*is_done = 0;
+	pin(0);
+	other = fork();
+	if (other < 0)
+		die("fork");
+	if (!other) {
+		pin(1);
+		while (!*is_done)
+			__builtin_ia32_pause();
+		_exit(0);
+	}
+	begin(name);
+	load_lines(memory, bytes, times);
+	end(name);
+	*is_done = 1;
+	waitpid(other, NULL, 0);
+}
+
 static void nops(const char *name, long count)
 {
+	long turns = count / 4;
+
 	pin(0);
 	begin(name);
-	/* A turn is four instructions. */
-	for (long turns = count / 4; turns; turns--)
-		__asm__ volatile("nop\n\tnop");
+	__asm__ volatile("1: nop\n\tnop\n\tdec %0\n\tjnz 1b" : "+r"(turns) : : "cc");
 	end(name);
 }
 
@@ -249,6 +275,8 @@ int main(int count, char **words)
 		     (int)number(words[5]), number(words[6]));
 	else if (!strcmp(what, "share") && count == 4)
 		share(name, number(words[3]));
+	else if (!strcmp(what, "spin") && count == 5)
+		spin_beside(name, (size_t)number(words[3]) << 10, number(words[4]));
 	else if (!strcmp(what, "nops") && count == 4)
 		nops(name, number(words[3]));
 	else if (!strcmp(what, "ask") && count == 3)

@@ -3,7 +3,7 @@
 //! QEMU runs all CPUs of the guest on one thread, and calls back on it, one call at a time. The plugin's state is
 //! made before the first call, and lives as long as QEMU does.
 
-use crate::instructions::{LONGEST, is_call, may_change_translations};
+use crate::instructions::{LONGEST, is_call, is_pause, may_change_translations};
 use crate::model::{Mode, Stretch};
 use crate::plugin::{Plugin, say};
 use crate::timing::Timing;
@@ -90,6 +90,12 @@ unsafe extern "C" fn on_switch(cpu: c_uint, _: *mut c_void) {
 unsafe extern "C" fn on_change_of_translations(cpu: c_uint, _: *mut c_void) {
     if let Some(model) = &mut plugin().model {
         model.forget_translations(cpu as usize);
+    }
+}
+
+unsafe extern "C" fn on_pause(cpu: c_uint, _: *mut c_void) {
+    if let Some(model) = &mut plugin().model {
+        model.pause(cpu as usize);
     }
 }
 
@@ -214,8 +220,12 @@ fn count_block(plugin: &Plugin, instructions: &[Instruction]) {
     }
     for instruction in instructions {
         instruction.call_after_references();
-        if may_change_translations(&instruction.code[..instruction.length]) {
+        let code = &instruction.code[..instruction.length];
+        if may_change_translations(code) {
             instruction.call_before(on_change_of_translations, without, 0);
+        }
+        if is_pause(code) {
+            instruction.call_before(on_pause, without, 0);
         }
     }
 }

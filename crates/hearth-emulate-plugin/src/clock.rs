@@ -2,7 +2,7 @@
 //! behind.
 //!
 //! A busy CPU's time passes by what it executes: a cycle for each instruction, and the stalls. CPUs take turns, so one
-//! runs ahead of the others until it is a *quantum* ahead of the guest's clock, and then lets the next have its turn.
+//! runs ahead of the others until it is a *quantum* ahead of the guest's clock, and then waits for that.
 //! A smaller quantum lets CPUs meet in shared lines more as real ones do, and takes longer.
 
 /// What is to be done after a CPU's time was looked at.
@@ -10,8 +10,8 @@
 pub(crate) struct Next {
     /// What the guest's clock is to be set to.
     pub(crate) guest_ns: Option<u64>,
-    /// The CPU is ahead: it is the next one's turn.
-    pub(crate) yields: bool,
+    /// The CPU is ahead: it is the others' turn until the guest's clock has come to here.
+    pub(crate) until_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -83,7 +83,9 @@ impl Clock {
         if is_due {
             self.asked_ns = behind_ps / 1000;
         }
-        Next { guest_ns: is_due.then_some(self.asked_ns), yields: local_ps > behind_ps + self.quantum_ps }
+        let is_ahead = local_ps > behind_ps + self.quantum_ps;
+        let until_ns = is_ahead.then(|| (local_ps - self.quantum_ps).div_ceil(1000));
+        Next { guest_ns: is_due.then_some(self.asked_ns), until_ns }
     }
 }
 
@@ -98,9 +100,9 @@ mod tests {
         let mut clock = Clock::new(2, 10_000);
         assert_eq!(clock.look(1, 1, 0, NOBODY), Next::default());
         let ahead = clock.look(0, 50_000, 0, NOBODY);
-        assert_eq!(ahead, Next { guest_ns: None, yields: true });
+        assert_eq!(ahead, Next { guest_ns: None, until_ns: Some(40) });
         let behind = clock.look(1, 30_000, 0, NOBODY);
-        assert_eq!(behind, Next { guest_ns: Some(30), yields: false });
+        assert_eq!(behind, Next { guest_ns: Some(30), until_ns: None });
     }
 
     #[test]

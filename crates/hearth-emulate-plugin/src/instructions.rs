@@ -11,6 +11,11 @@ pub(crate) fn is_call(code: &[u8]) -> bool {
     code == CALL
 }
 
+/// Whether an instruction says that its program waits in a loop.
+pub(crate) fn is_pause(code: &[u8]) -> bool {
+    matches!(code, [0xf3, 0x90])
+}
+
 /// Whether an instruction may change which physical page an address means for its CPU: a write of a control
 /// register, `invlpg` or `invpcid`. The guest's kernel executes one of them on each CPU that may have used what
 /// it changes, before it relies on the change.
@@ -38,6 +43,11 @@ mod tests {
     fn a_call_is_one_nop_only() {
         assert!(is_call(&[0x0f, 0x1f, 0x80, 0x01, 0xd0, 0x4e, 0x5c]));
         assert!(!is_call(&[0x0f, 0x1f, 0x80, 0, 0, 0, 0]), "a nop that compilers use");
+    }
+
+    #[test]
+    fn a_pause_is_not_a_nop() {
+        assert!(is_pause(&[0xf3, 0x90]) && !is_pause(&[0x90]));
     }
 
     #[test]

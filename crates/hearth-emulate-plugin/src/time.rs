@@ -4,13 +4,18 @@
 //! empty, and it takes the host's time; here they are filled. Where they are in the table belongs to one build of
 //! QEMU: it is tried out before the guest starts, and another build is refused.
 //!
-//! When all CPUs wait nothing moves time, so a thread beside the guest's sets the clock to the next timer.
+//! A CPU that is ahead of the clock is stopped until that has come near. It is not enough that it lets the others have
+//! their turns: one that waits in a loop of `PAUSE` gives its own back at once, and time would hardly pass for it.
+//!
+//! When all CPUs wait nothing moves time, so a thread beside the guest's sets the clock to the next timer, or to where
+//! the first of those that are stopped goes on.
 
 use crate::arguments::Refusal;
 use crate::qemu::symbol;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -29,12 +34,36 @@ static NOW_NS: AtomicI64 = AtomicI64::new(0);
 /// What tells a CPU's own time, once there is something that can.
 static TICKS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
+/// CPUs that are ahead of the guest's clock.
+static STOPPED: Mutex<Vec<Stopped>> = Mutex::new(Vec::new());
+
+/// A CPU that does not run until the guest's clock has come to a time.
+struct Stopped {
+    until_ns: i64,
+    /// QEMU's pointer to it.
+    cpu: usize,
+    resume: unsafe extern "C" fn(*mut c_void),
+}
+
+/// Has the CPUs go on whose time it is.
+fn go_on(ns: i64) {
+    STOPPED.lock().unwrap_or_else(PoisonError::into_inner).retain(|stopped| {
+        let stays = stopped.until_ns > ns;
+        if !stays {
+            // SAFETY: the CPU is one that QEMU has named. It may be called on any thread.
+            unsafe { (stopped.resume)(stopped.cpu as *mut c_void) };
+        }
+        stays
+    });
+}
+
 unsafe extern "C" fn now_ns() -> i64 {
     NOW_NS.load(Ordering::Relaxed)
 }
 
 unsafe extern "C" fn set_now_ns(ns: i64) {
     NOW_NS.fetch_max(ns, Ordering::Relaxed);
+    go_on(ns);
 }
 
 /// The guest's time-stamp counters count nanoseconds.
@@ -72,6 +101,8 @@ functions! {
     is_idle: c"cpu_thread_is_idle", unsafe extern "C" fn(*mut c_void) -> bool;
     all_idle: c"all_cpu_threads_idle", unsafe extern "C" fn() -> bool;
     leave: c"cpu_exit", unsafe extern "C" fn(*mut c_void);
+    stop: c"cpu_pause", unsafe extern "C" fn(*mut c_void);
+    resume: c"cpu_resume", unsafe extern "C" fn(*mut c_void);
     is_running: c"runstate_is_running", unsafe extern "C" fn() -> bool;
     until_timer_ns: c"qemu_clock_deadline_ns_all", unsafe extern "C" fn(c_int, c_int) -> i64;
     advance: c"qemu_clock_advance_virtual_time", unsafe extern "C" fn(i64) -> i64;
@@ -175,11 +206,31 @@ impl Time {
         unsafe { qemu_plugin_sys::qemu_plugin_update_ns(self.handle, ns as i64) }
     }
 
+    /// Stops the CPU that this thread runs until the guest's clock has come to a time.
+    pub(crate) fn stop(&self, cpu: usize, until_ns: u64) {
+        let Functions { stop, resume, .. } = self.functions;
+        let cpu = self.cpus[cpu];
+        let stopped = Stopped { until_ns: until_ns as i64, cpu: cpu as usize, resume };
+        STOPPED.lock().unwrap_or_else(PoisonError::into_inner).push(stopped);
+        // SAFETY: the CPU is one that QEMU has named, and runs on this thread.
+        unsafe { stop(cpu) }
+    }
+
+    /// Has all CPUs go on, wherever the clock is.
+    pub(crate) fn resume_all() {
+        go_on(i64::MAX);
+    }
+
     /// Lets another CPU have its turn.
     pub(crate) fn leave(&self, cpu: usize) {
         // SAFETY: the CPU is one that QEMU has named.
         unsafe { (self.functions.leave)(self.cpus[cpu]) }
     }
+}
+
+fn first_to_go_on_ns() -> Option<i64> {
+    let stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    stopped.iter().map(|stopped| stopped.until_ns).min()
 }
 
 /// The longer CPUs have been busy the more seldom it looks, so that a quarter of that time is lost at most, and looks
@@ -196,9 +247,11 @@ fn jump_when_idle(functions: Functions) {
             }
             (functions.lock)(c"hearth".as_ptr(), line!() as c_int);
             let is_idle = (functions.is_running)() && (functions.all_idle)();
+            let now_ns = NOW_NS.load(Ordering::Relaxed);
             let wait_ns = (functions.until_timer_ns)(VIRTUAL_CLOCK, ANY_TIMER);
-            if is_idle && wait_ns >= 0 {
-                (functions.advance)(NOW_NS.load(Ordering::Relaxed) + wait_ns.max(1));
+            let timer_ns = (wait_ns >= 0).then(|| now_ns + wait_ns.max(1));
+            if let Some(ns) = timer_ns.into_iter().chain(first_to_go_on_ns()).min().filter(|_| is_idle) {
+                (functions.advance)(ns);
             }
             (functions.unlock)();
         }

@@ -73,6 +73,7 @@ impl Timing {
     /// A region begins, or has ended, of which `model` says what was executed.
     pub(crate) fn change(&mut self, ended: Option<&Model>) {
         let cycle_ps = if ended.is_some() { OUTSIDE_PS } else { self.cycle_ps };
+        Time::resume_all();
         self.clock.set_quantum(self.quantum_cycles * cycle_ps);
         for cpu in 0..self.due_ps.len() {
             let executed_ps =
@@ -84,7 +85,10 @@ impl Timing {
     /// A CPU has executed for a while outside of regions.
     pub(crate) fn look_outside(&mut self, cpu: usize) {
         let executed_ps = self.executed_outside_ps(cpu);
-        self.look(cpu, executed_ps);
+        // Whoever waits for another in a loop may wait too long here, where nothing is measured.
+        if self.look(cpu, executed_ps).is_some() {
+            self.time.leave(cpu);
+        }
         self.restart(cpu, executed_ps);
     }
 
@@ -94,22 +98,23 @@ impl Timing {
         let executed_ps = model.executed_ps(cpu);
         model.set_time(cpu, self.clock.begun_ps(cpu) + executed_ps);
         if executed_ps >= self.due_ps[cpu] {
-            self.look(cpu, executed_ps);
+            if let Some(ns) = self.look(cpu, executed_ps) {
+                self.time.stop(cpu, ns);
+            }
             self.due_ps[cpu] = executed_ps + self.clock.interval_ps();
         }
     }
 
+    /// Moves the guest's clock if it is time. Where that has to be before the CPU goes on, if it is ahead.
     #[cold]
-    fn look(&mut self, cpu: usize, executed_ps: u64) {
+    fn look(&mut self, cpu: usize, executed_ps: u64) -> Option<u64> {
         let Self { time, clock, .. } = self;
-        let Next { guest_ns, yields } =
+        let Next { guest_ns, until_ns } =
             clock.look(cpu, executed_ps, Time::now_ns(), |other| time.is_idle(other));
         if let Some(ns) = guest_ns {
             time.set(ns);
         }
-        if yields {
-            time.leave(cpu);
-        }
+        until_ns
     }
 
     /// The time of the CPU that this thread runs, in nanoseconds.

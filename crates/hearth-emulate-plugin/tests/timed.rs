@@ -21,6 +21,7 @@ set -e
 known walk first 16 50000
 known walk memory 65536 1
 known share share 1000
+known spin beside 65536 1
 hearth-region run both 2 1 -- known walk ignored 4096 20
 known clock clock
 ";
@@ -73,6 +74,15 @@ fn cpus_work_at_the_same_time() {
         "{} of {all} ns",
         region.guest_ns
     );
+}
+
+#[test]
+fn no_cpu_runs_ahead_of_one_that_waits_for_it_in_a_loop() {
+    let Some(region) = region("beside") else { return };
+    let busiest_ns = region.cpus.iter().map(|cpu| cpu.time_ps(CYCLE_PS) / 1000).max().unwrap();
+    // 64 MiB from memory: a load of a line, four instructions and 200 cycles beyond a hit's 4.
+    assert!(busiest_ns > 65536 * 1024 / 64 * (5 + 196) * CYCLE_PS / 1000);
+    check_ns(region.guest_ns, busiest_ns..=busiest_ns);
 }
 
 #[test]

@@ -127,7 +127,7 @@ counts! {
     invalidations,
     /// Modified lines written back to memory.
     write_backs,
-    /// Picoseconds beyond a first-level hit that references took.
+    /// Picoseconds beyond a first-level hit that references took, and that `PAUSE` did.
     stall_ps,
     /// Of these, picoseconds of waiting for a busy bus or memory. 0 without simulated time.
     queue_ps,
