@@ -114,18 +114,22 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<String, Em
         let last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
         return Err(EmulateError::Command { scheduler: name, code, last_lines });
     }
-    for section in ["symbols", "shuffle"] {
-        let (status, said) = status(output, section, &name)?;
-        if status != 0 {
-            let is_killed = said.iter().any(|line| line.contains("Killed"));
-            let what = if is_killed { OUT_OF_MEMORY.to_owned() } else { said.join("\n") };
-            return Err(EmulateError::Counts { scheduler: name, what });
-        }
-    }
-    let (_, said) = status(output, "shuffle", &name)?;
+    counted(output, "symbols", &name)?;
+    let said = counted(output, "shuffle", &name)?;
     let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
     let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
     frames.map(str::to_owned).ok_or_else(|| EmulateError::Counts { scheduler: name, what: what() })
+}
+
+/// What was said in a section without which nothing can be counted.
+fn counted(output: &Output, section: &str, scheduler: &str) -> Result<Vec<String>, EmulateError> {
+    let (status, said) = status(output, section, scheduler)?;
+    if status == 0 {
+        return Ok(said);
+    }
+    let is_killed = said.iter().any(|line| line.contains("Killed"));
+    let what = if is_killed { OUT_OF_MEMORY.to_owned() } else { said.join("\n") };
+    Err(EmulateError::Counts { scheduler: scheduler.to_owned(), what })
 }
 
 /// The status of a section, and its other lines.

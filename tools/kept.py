@@ -1,0 +1,35 @@
+"""What tools make once and need not make again, and the file that the programs of theirs read."""
+
+import argparse
+import json
+import os
+import subprocess
+from pathlib import Path
+
+
+def program(text):
+    """An argument that names a program: for argparse."""
+    path = Path(text).resolve()
+    if not (path.is_file() and os.access(path, os.X_OK)):
+        raise argparse.ArgumentTypeError(f"{text} is no program; `make build` builds target/release/hearth")
+    return path
+
+
+def output(path, command, **how):
+    """The JSON that a command prints. It lies in a file, with what it is of: another command, or a program that
+    was built since, is run. Raises subprocess.CalledProcessError."""
+    command = [str(word) for word in command]
+    of = {"command": command, "built": Path(command[0]).stat().st_mtime_ns}
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept["of"] == of:
+            return kept["said"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **how)
+    said = json.loads(done.stdout)
+    path.write_text(json.dumps({"of": of, "said": said}))
+    return said
+
+
+def words(folder, count):
+    """A file `words`: the numbers up to a count, their digits backwards, so that they are not in order."""
+    (folder / "words").write_text("".join(f"{number}"[::-1] + "\n" for number in range(1, count + 1)))
