@@ -91,8 +91,10 @@ fn a_command_is_counted_alike_each_time_and_runs_under_hearth_too() {
 #[test]
 fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
     let Some(hearth) = hearth() else { return };
-    let emulation = emulation(&hearth, &["sort", "/no/such/file"]);
+    // No end of line at the end.
+    let emulation = emulation(&hearth, &["sh", "-c", "printf 'first\\nand last' >&2; exit 2"]);
     let result = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap();
     let Err(EmulateError::Command { code: 2, last_lines, .. }) = result else { panic!("{result:?}") };
-    assert!(last_lines.iter().any(|line| line.contains("/no/such/file")), "{last_lines:?}");
+    assert_eq!(last_lines.first().map(String::as_str), Some("first"), "{last_lines:?}");
+    assert_eq!(last_lines.last().map(String::as_str), Some("and last"), "{last_lines:?}");
 }

@@ -60,6 +60,7 @@ pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
          exec /bin/hearth-region run {REGION} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
          echo status=$?\n\
          section said\ntail -n {LAST_LINES} /hearth-said\n\
+         [ -z \"$(tail -c 1 /hearth-said)\" ] || echo\n\
          section stop\n{stop}\n"
     )
 }

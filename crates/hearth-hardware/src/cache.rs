@@ -2,26 +2,36 @@
 //!
 //! The ways of a set lie in order of recency, most recent first, so the order needs no storage of
 //! its own: a hit rotates the entries ahead of it by one, the victim is the last. An entry packs
-//! the line number with two flags into 32 bits; eight ways are half a host cache line.
+//! the line number with three flags into 32 bits; eight ways are half a host cache line.
 
 use std::cell::Cell;
 use wide::u32x4;
 
-/// An entry: the line number above two flags.
+/// An entry: the line number above three flags.
 pub(crate) type Entry = u32;
 
 /// The CPU may write the line without asking: no other cache holds it.
 pub(crate) const OWNED: Entry = 1;
 /// The line differs from the next level's copy.
 pub(crate) const DIRTY: Entry = 2;
+/// Of a private second level: the line was fetched as code, so that the first level may have it as that.
+pub(crate) const CODE: Entry = 4;
+const FLAG_BITS: u32 = 3;
 /// Lines are numbered below this.
-pub(crate) const LINES: u32 = u32::MAX >> 2;
+pub(crate) const LINES: u32 = u32::MAX >> FLAG_BITS;
 
 const EMPTY: Entry = Entry::MAX;
 
 /// The line that an entry holds.
+#[inline(always)]
 pub(crate) fn line_of(entry: Entry) -> u32 {
-    entry >> 2
+    entry >> FLAG_BITS
+}
+
+/// The entry of a line.
+#[inline(always)]
+pub(crate) fn entry_of(line: u32, flags: Entry) -> Entry {
+    line << FLAG_BITS | flags
 }
 
 /// Calls a function that is made for the number of ways of a set, or does something else where there is none.
@@ -150,7 +160,7 @@ impl Cache {
     /// Puts in a line that is absent; returns the entry that had to leave.
     #[inline]
     pub(crate) fn insert(&self, line: u32, flags: Entry) -> Option<Entry> {
-        let (set, entry) = (self.set(line), line << 2 | flags);
+        let (set, entry) = (self.set(line), entry_of(line, flags));
         let victim =
             by_ways!(set, push(entry), set.iter().fold(entry, |carried, entry| entry.replace(carried)));
         (victim != EMPTY).then_some(victim)
@@ -171,6 +181,7 @@ impl Cache {
 }
 
 /// Adds flags to an entry.
+#[inline(always)]
 pub(crate) fn mark(entry: &Cell<Entry>, flags: Entry) {
     entry.set(entry.get() | flags);
 }

@@ -15,9 +15,19 @@ struct Interval {
     requests: u32,
 }
 
+/// The interval of the last request, which is that of most, and how long each of its requests waits up to so many.
+#[derive(Default)]
+struct Last {
+    interval: Interval,
+    most: u32,
+    wait_ps: u64,
+}
+
 /// One bus, or one node's memory.
 pub(crate) struct Channel {
     intervals: Box<[Interval; INTERVALS]>,
+    /// Not among the others until another is asked for.
+    last: Last,
     /// Length of an interval, as a power of two of picoseconds.
     shift: u32,
     /// Mean wait, in picoseconds, by the number of requests of the interval before. Its length less
@@ -36,29 +46,44 @@ impl Channel {
             service_ps * busy / (2 * (room - busy))
         };
         let intervals = Box::new([Interval::default(); INTERVALS]);
-        Self { intervals, shift, wait_ps: (0..=room).map(wait).collect() }
+        Self { intervals, last: Last::default(), shift, wait_ps: (0..=room).map(wait).collect() }
     }
 
-    fn interval(&mut self, index: u64) -> &mut Interval {
-        let interval = &mut self.intervals[index as usize % INTERVALS];
-        if interval.index != index {
-            *interval = Interval { index, requests: 0 };
-        }
-        interval
+    /// Requests of an interval so far.
+    fn requests(&self, index: u64) -> u32 {
+        let of = &self.intervals[index as usize % INTERVALS];
+        if of.index == index { of.requests } else { 0 }
     }
 
     /// A line is asked for at `now_ps`: returns how long it waits for its turn.
+    #[inline]
     pub(crate) fn request(&mut self, now_ps: u64) -> u64 {
-        let first = now_ps >> self.shift;
-        let room = self.wait_ps.len() as u32 - 1;
-        let before = self.interval(first.saturating_sub(1)).requests.min(room);
-        let mut index = first;
-        while self.interval(index).requests >= room {
-            index += 1;
+        let Last { interval, most, wait_ps } = &mut self.last;
+        if interval.index == now_ps >> self.shift && interval.requests < *most {
+            interval.requests += 1;
+            return *wait_ps;
         }
-        self.interval(index).requests += 1;
-        let wait = self.wait_ps[before as usize];
-        wait + if index == first { 0 } else { (index << self.shift) - now_ps }
+        self.request_elsewhere(now_ps)
+    }
+
+    /// A request of another interval than the last one's, or that finds it full.
+    fn request_elsewhere(&mut self, now_ps: u64) -> u64 {
+        let (first, room) = (now_ps >> self.shift, self.wait_ps.len() as u32 - 1);
+        let last = self.last.interval;
+        self.intervals[last.index as usize % INTERVALS] = last;
+        let mut before = self.requests(first.saturating_sub(1));
+        let wait_ps = self.wait_ps[before as usize];
+        let mut interval = Interval { index: first, requests: self.requests(first) };
+        while interval.requests >= room {
+            before = interval.requests;
+            let index = interval.index + 1;
+            interval = Interval { index, requests: self.requests(index) };
+        }
+        interval.requests += 1;
+        // The first of all has none before it, and goes by its own.
+        let most = if interval.index == 0 { 0 } else { room };
+        self.last = Last { interval, most, wait_ps: self.wait_ps[before as usize] };
+        wait_ps + (interval.index << self.shift).saturating_sub(now_ps)
     }
 }
 

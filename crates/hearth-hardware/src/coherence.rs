@@ -8,7 +8,7 @@
 mod members;
 mod owners;
 
-use crate::cache::{Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
+use crate::cache::{CODE, Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
 use crate::last_level::LastLevel;
 use crate::port::Port;
@@ -64,8 +64,19 @@ fn widen<T: Clone>(array: &mut Vec<T>, length: usize, value: T) {
 struct Domain {
     llc: LastLevel,
     first_cpu: usize,
+    /// By line; empty if nobody counts causes.
     departures: Vec<Departure>,
     cpus: u64,
+}
+
+impl Domain {
+    /// What became of a line that left.
+    #[inline(always)]
+    fn departs(&mut self, line: u32, departure: Departure) {
+        if let Some(of_line) = self.departures.get_mut(line as usize) {
+            *of_line = departure;
+        }
+    }
 }
 
 /// All caches of a machine.
@@ -89,6 +100,7 @@ pub(crate) struct Caches {
     llc_fetches: bool,
     /// The last that there was. Beside [`Served`], which has to stay small: most references need it only.
     transfer: Transfer,
+    counts_causes: bool,
 }
 
 impl Caches {
@@ -125,7 +137,14 @@ impl Caches {
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
             llc_fetches: llc.holds == Holds::Both,
             transfer: Transfer::default(),
+            counts_causes: true,
         }
+    }
+
+    /// See [`Hardware::count_no_causes`](crate::Hardware::count_no_causes).
+    pub(crate) fn count_no_causes(&mut self) {
+        self.counts_causes = false;
+        self.domains.iter_mut().for_each(|domain| domain.departures = Vec::new());
     }
 
     /// What the last reference led to that was served [beyond](Served::Beyond) the caches of its CPU.
@@ -140,7 +159,9 @@ impl Caches {
             self.lines = lines;
             self.holding.grow(lines);
             self.cpus.grow(if self.one_cpu_domains { 0 } else { lines });
-            self.domains.iter_mut().for_each(|domain| widen(&mut domain.departures, lines, NEVER));
+            if self.counts_causes {
+                self.domains.iter_mut().for_each(|domain| widen(&mut domain.departures, lines, NEVER));
+            }
         }
     }
 
@@ -155,12 +176,14 @@ impl Caches {
         if self.one_cpu_domains { self.holding.of(line) } else { self.cpus.of(line) }
     }
 
+    #[inline(always)]
     fn add_cpu(&mut self, line: u32, cpu: usize) {
         if !self.one_cpu_domains {
             self.cpus.add(line, 1 << cpu);
         }
     }
 
+    #[inline(always)]
     fn keep_cpus(&mut self, line: u32, cpus: u64) {
         if !self.one_cpu_domains {
             self.cpus.keep(line, cpus);
@@ -209,6 +232,7 @@ impl Caches {
         served
     }
 
+    #[inline(always)]
     fn count_level(&self, port: &Port, served: Served) {
         match served {
             Served::L2 => add(&port.counting.l2_hits, 1),
@@ -221,10 +245,14 @@ impl Caches {
     }
 
     /// A line has left one of a CPU's private caches, perhaps the last of them that had it.
+    #[inline(always)]
     fn forget_holder(&mut self, cpu: usize, line: u32) {
-        if self.one_cpu_domains {
-            return;
+        if !self.one_cpu_domains {
+            self.forget_if_gone(cpu, line);
         }
+    }
+
+    fn forget_if_gone(&mut self, cpu: usize, line: u32) {
         let held = self.ports[cpu].l1d.peek(line).is_some()
             || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
             || self.llc_fetches && self.ports[cpu].l1i.peek(line).is_some();
@@ -233,41 +261,48 @@ impl Caches {
         }
     }
 
+    #[inline(always)]
     fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
         if victim & DIRTY != 0 {
-            let outer = match &self.l2s[cpu] {
-                Some(l2) => l2.peek(line),
-                None => self.domains[self.domain_of[cpu]].llc.peek(line),
-            };
-            if let Some(outer) = outer {
-                mark(outer, DIRTY);
-            }
+            self.write_out(cpu, line);
         }
         if self.l2s[cpu].is_none() {
             self.forget_holder(cpu, line);
         }
     }
 
+    /// What left the first level modified is so in the next one.
+    fn write_out(&self, cpu: usize, line: u32) {
+        let outer = match &self.l2s[cpu] {
+            Some(l2) => l2.peek(line),
+            None => self.domains[self.domain_of[cpu]].llc.peek(line),
+        };
+        if let Some(outer) = outer {
+            mark(outer, DIRTY);
+        }
+    }
+
     fn leave_l1i(&mut self, port: &Port, line: u32) {
         let cpu = port.index();
         if !self.llc_fetches {
-            self.domains[self.domain_of[cpu]].departures[line as usize] = port.task() + 1;
+            self.domains[self.domain_of[cpu]].departs(line, port.task() + 1);
         } else if !self.l2_fetches {
             self.forget_holder(cpu, line);
         }
     }
 
-    /// A miss of the first level. Returns the entry's flags for it.
+    /// A miss of the first level. Returns the entry's flags for it. Made once for data, and once for code.
+    #[inline(always)]
     fn second_level(&mut self, port: &Port, line: u32, write: bool, code: bool) -> (Entry, Served) {
         let cpu = port.index();
-        if code && !self.l2_fetches {
-            return self.last_level(port, line, write, code);
-        }
-        let Some(l2) = &self.l2s[cpu] else {
-            return self.last_level(port, line, write, code);
-        };
-        if let Some(entry) = l2.touch(line) {
+        let goes_through = !code || self.l2_fetches;
+        let fetched = if code { CODE } else { 0 };
+        if goes_through
+            && let Some(l2) = &self.l2s[cpu]
+            && let Some(entry) = l2.touch(line)
+        {
+            mark(entry, fetched);
             let owned = entry.get() & OWNED;
             if write && owned == 0 {
                 mark(entry, OWNED);
@@ -277,16 +312,19 @@ impl Caches {
             return (owned, Served::L2);
         }
         let (flags, served) = self.last_level(port, line, write, code);
-        let victim = self.l2s[cpu].as_ref().and_then(|l2| l2.insert(line, flags));
-        if let Some(victim) = victim {
+        if goes_through
+            && let Some(l2) = &self.l2s[cpu]
+            && let Some(victim) = l2.insert(line, flags | fetched)
+        {
             self.leave_l2(cpu, victim);
         }
         (flags, served)
     }
 
+    #[inline(always)]
     fn leave_l2(&mut self, cpu: usize, victim: Entry) {
         let line = line_of(victim);
-        let above = self.drop_l1(cpu, line, self.l2_fetches).unwrap_or(0);
+        let above = self.drop_l1(cpu, line, victim & CODE != 0).unwrap_or(0);
         if (victim | above) & DIRTY != 0
             && let Some(outer) = self.domains[self.domain_of[cpu]].llc.peek(line)
         {
@@ -296,6 +334,7 @@ impl Caches {
     }
 
     /// A miss of all private levels. Returns the entry's flags for them.
+    #[inline(always)]
     fn last_level(&mut self, port: &Port, line: u32, write: bool, code: bool) -> (Entry, Served) {
         let cpu = port.index();
         let domain = self.domain_of[cpu];
@@ -305,7 +344,8 @@ impl Caches {
             return (0, Served::Beyond);
         }
         let hit = self.domains[domain].llc.touch(line);
-        let supplier = match (self.is_shared(line, cpu), write) {
+        let is_shared = self.is_shared(line, cpu);
+        let supplier = match (is_shared, write) {
             (false, _) => None,
             (true, true) => self.invalidate_others(cpu, line),
             (true, false) => self.downgrade_owner(line, domain),
@@ -323,11 +363,12 @@ impl Caches {
         };
         self.holding.add(line, 1 << domain);
         self.add_cpu(line, cpu);
-        (if code || self.is_shared(line, cpu) { 0 } else { OWNED }, served)
+        // A store has taken it from all others.
+        (if code || (is_shared && !write) { 0 } else { OWNED }, served)
     }
 
     fn classify(&mut self, port: &Port, line: u32, domain: usize) {
-        let departure = self.domains[domain].departures[line as usize];
+        let Some(&departure) = self.domains[domain].departures.get(line as usize) else { return };
         let cause = match departure {
             INVALIDATED => Cause::Coherence,
             replacer if replacer == port.task() + 1 => Cause::Self_,
@@ -351,7 +392,7 @@ impl Caches {
         }
         self.keep_cpus(line, !self.domains[domain].cpus);
         self.holding.keep(line, !(1 << domain));
-        self.domains[domain].departures[line as usize] = task + 1;
+        self.domains[domain].departs(line, task + 1);
         if dirty == 0 {
             return None;
         }
@@ -368,9 +409,19 @@ impl Caches {
 
     /// Takes a line out of a CPU's private caches; returns its flags if it was there.
     fn drop_private(&self, cpu: usize, line: u32) -> Option<Entry> {
-        let l1 = self.drop_l1(cpu, line, self.llc_fetches);
-        let l2 = self.l2s[cpu].as_ref().and_then(|l2| l2.remove(line));
-        l1.or(l2).map(|flags| flags | l2.unwrap_or(0))
+        let Some(l2) = &self.l2s[cpu] else { return self.drop_l1(cpu, line, self.llc_fetches) };
+        let outer = l2.remove(line);
+        let is_code = match (self.l2_fetches, outer) {
+            (true, Some(entry)) => entry & CODE != 0,
+            (true, None) => false,
+            (false, _) => self.llc_fetches,
+        };
+        // The first level has no data that the second has not.
+        if outer.is_none() && !is_code {
+            return None;
+        }
+        let inner = self.drop_l1(cpu, line, is_code);
+        inner.or(outer).map(|flags| flags | outer.unwrap_or(0))
     }
 
     /// Takes a line out of all caches; nothing is written back, for the line has been copied.
@@ -387,8 +438,9 @@ impl Caches {
         while holding != 0 {
             let domain = holding.trailing_zeros() as usize;
             holding &= holding - 1;
-            self.domains[domain].llc.remove(line);
-            self.domains[domain].departures[line as usize] = INVALIDATED;
+            if self.domains[domain].llc.remove(line).is_some() {
+                self.domains[domain].departs(line, INVALIDATED);
+            }
         }
         if !self.llc_fetches {
             self.ports.iter().for_each(|port| _ = port.l1i.remove(line));

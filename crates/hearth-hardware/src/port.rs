@@ -6,7 +6,7 @@
 //! here: one look at the translation, one at the set's first entry.
 
 use crate::address::{Access, Address};
-use crate::cache::{Cache, DIRTY, OWNED, line_of, mark};
+use crate::cache::{Cache, DIRTY, OWNED, entry_of, line_of, mark};
 use crate::counters::{Counters, Counting, add};
 use std::cell::Cell;
 
@@ -210,7 +210,7 @@ impl Port {
     /// As [`write`](Self::write), by a physical line.
     #[inline(always)]
     pub fn write_line(&self, line: u32) -> bool {
-        let (first, written) = (self.l1d.most_recent(line), line << 2 | OWNED | DIRTY);
+        let (first, written) = (self.l1d.most_recent(line), entry_of(line, OWNED | DIRTY));
         let hit = if first.get() | DIRTY == written {
             first.set(written);
             true
@@ -247,7 +247,7 @@ impl Port {
     /// Repeats a store as [`read_again`](Self::read_again) does a load.
     #[inline(always)]
     pub fn write_again(&self, address: Address, times: u64) -> bool {
-        let is_first = |line| self.l1d.most_recent(line).get() == line << 2 | OWNED | DIRTY;
+        let is_first = |line| self.l1d.most_recent(line).get() == entry_of(line, OWNED | DIRTY);
         let repeats = self.line(address).is_some_and(is_first) && self.has_time_for(times);
         if repeats {
             self.hit_again(Access::Write, times);

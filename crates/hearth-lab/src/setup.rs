@@ -146,7 +146,8 @@ impl Setup {
             None => Workload::parse(&self.workload)?,
         };
         let timeline = matches!(workload, Workload::Beside(_));
-        let options = Options { flush, timeline, record_misses: self.records, ..Options::default() };
+        let options =
+            Options { flush, timeline, causes: false, record_misses: self.records, ..Options::default() };
         let sampled = self.sampled.clone();
         Ok(Job { machine, workload, policies, scale, seed, options, sampled })
     }

@@ -64,7 +64,11 @@ impl Simulation {
     /// # Errors
     /// [`SimError::Machine`] and [`SimError::Load`].
     pub fn new(machine: &Machine, policy: &Policy, options: &Options) -> Result<Self, SimError> {
-        let hardware = Rc::new(RefCell::new(Hardware::new(machine, options.seed)?));
+        let mut hardware = Hardware::new(machine, options.seed)?;
+        if !options.causes {
+            hardware.count_no_causes();
+        }
+        let hardware = Rc::new(RefCell::new(hardware));
         let mut kernel = Kernel::new(machine, policy, &hardware, options)?;
         if options.record_misses {
             hardware.borrow_mut().log_misses();

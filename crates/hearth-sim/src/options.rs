@@ -25,6 +25,9 @@ pub struct Options {
     pub ticks_in_step: bool,
     /// Whether the scheduler has a defect: no task leaves a queue. For tests.
     pub stalls: bool,
+    /// Whether to count misses by cause, which takes two bytes for each line and cache domain. Otherwise all such
+    /// counts are 0.
+    pub causes: bool,
     /// Whether to keep every miss of the programs' loads and stores, eight bytes each.
     pub record_misses: bool,
     /// Whether to keep what each task counted in each run beside the same others.
@@ -47,6 +50,7 @@ impl Default for Options {
             longest_idle_ns: 0,
             ticks_in_step: true,
             stalls: false,
+            causes: true,
             record_misses: false,
             record_runs: false,
             sample_ns: 200_000_000,

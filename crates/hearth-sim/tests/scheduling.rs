@@ -165,9 +165,8 @@ fn a_quantum_that_would_stall_others_is_cut() {
 
 /// Tasks that share some lines and keep others to themselves, one for each CPU: what differs is the
 /// memory system alone, not who runs when.
-fn sharing(window_cycles: u64) -> RunResult {
-    let options = Options { window_cycles, ..Options::default() };
-    let mut simulation = simulation(&Policy::load("standard").unwrap(), &options);
+fn sharing(options: &Options) -> RunResult {
+    let mut simulation = simulation(&Policy::load("standard").unwrap(), options);
     let memory = simulation.memory();
     let shared = memory.array::<u64>(512, Placement::FirstTouch);
     let mut application = Application::new("sharing");
@@ -193,13 +192,23 @@ fn sharing(window_cycles: u64) -> RunResult {
 
 #[test]
 fn the_window_changes_results_by_less_than_two_percent() {
-    let results = [100, 1000, 4000].map(sharing);
+    let results =
+        [100, 1000, 4000].map(|window_cycles| sharing(&Options { window_cycles, ..Options::default() }));
     for other in &results[1..] {
         let time = other.mean_execution_ns as f64 / results[0].mean_execution_ns as f64;
         let misses = other.total.counters.misses() as f64 / results[0].total.counters.misses() as f64;
         assert!((time - 1.0).abs() < 0.02, "time {time}");
         assert!((misses - 1.0).abs() < 0.02, "misses {misses}");
     }
+}
+
+#[test]
+fn causes_are_all_that_is_missing_where_they_are_not_counted() {
+    let with = sharing(&Options::default());
+    let without = sharing(&Options { causes: false, ..Options::default() });
+    assert!(with.total.counters.causes.iter().sum::<u64>() > 0);
+    assert_eq!(without.total.counters, hearth_hardware::Counters { causes: [0; 5], ..with.total.counters });
+    assert_eq!(without.mean_execution_ns, with.mean_execution_ns);
 }
 
 #[test]

@@ -6,9 +6,13 @@ use crate::counters::add;
 
 impl Caches {
     /// Whether any other CPU, or any other domain, has a line.
+    #[inline]
     pub(super) fn is_shared(&self, line: u32, cpu: usize) -> bool {
+        if self.ports.len() == 1 {
+            return false;
+        }
         let others = self.holding.of(line) & !(1 << self.domain_of[cpu]);
-        others != 0 || self.cpus_of(line) & !(1 << cpu) != 0
+        others != 0 || !self.one_cpu_domains && self.cpus.of(line) & !(1 << cpu) != 0
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
@@ -40,7 +44,7 @@ impl Caches {
             let other = others.trailing_zeros() as usize;
             others &= others - 1;
             let flags = self.domains[other].llc.remove(line).unwrap_or(0);
-            self.domains[other].departures[line as usize] = INVALIDATED;
+            self.domains[other].departs(line, INVALIDATED);
             if flags & DIRTY != 0 {
                 supplier = supplier.or(Some(self.domains[other].cpus.trailing_zeros() as usize));
             }

@@ -1,5 +1,6 @@
-//! Simulated references a second. `make bench` runs it, and then other cache simulators on the same
-//! streams, which it leaves in the folder given: 64-bit words, the address with bit 63 for a store.
+//! Simulated references a second, and how many if misses are told apart by cause. `make bench` runs it, and
+//! then other cache simulators on the same streams, which it leaves in the folder given: 64-bit words, the address
+//! with bit 63 for a store.
 
 use hearth_hardware::{Access, Hardware, Mode, Placement};
 use hearth_lab::{Job, Policies, Workload, run_one};
@@ -55,8 +56,11 @@ fn recorded(path: &Path, references: usize) -> Result<Vec<u64>, Box<dyn Error>> 
 }
 
 /// Seconds for a stream, on caches that have seen it once, and the share of it that misses the first level.
-fn simulate(machine: &Machine, stream: &[u64]) -> Result<(f64, f64), Box<dyn Error>> {
+fn simulate(machine: &Machine, stream: &[u64], causes: bool) -> Result<(f64, f64), Box<dyn Error>> {
     let mut hardware = Hardware::new(machine, 1)?;
+    if !causes {
+        hardware.count_no_causes();
+    }
     let end = stream.iter().map(|reference| reference & !STORE).max().unwrap_or_default() + 8;
     let base = hardware.segment(end, Placement::FirstTouch).base;
     let port = Rc::clone(&hardware.ports()[0]);
@@ -89,14 +93,14 @@ fn export(folder: &Path, name: &str, stream: &[u64]) -> std::io::Result<()> {
 }
 
 /// Sixteen CPUs with coherence, timing and a kernel: four matrix multiplications.
-fn whole_machine(scale: f64) -> Result<f64, Box<dyn Error>> {
+fn whole_machine(scale: f64, causes: bool) -> Result<f64, Box<dyn Error>> {
     let job = Job {
         machine: Arc::new(Machine::load("dash-16")?),
         workload: Workload::Mix("matrix+matrix+matrix+matrix".into()),
         policies: Policies::load("light")?,
         scale,
         seed: 1,
-        options: hearth_sim::Options::default(),
+        options: hearth_sim::Options { causes, ..hearth_sim::Options::default() },
         sampled: None,
     };
     let mut best = f64::MAX;
@@ -121,7 +125,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     let machine = Machine::parse(include_str!("machine.toml"), "machine.toml")?;
-    println!("{:24} {:>10} {:>22}", "stream", "misses %", "M references/s, one core");
+    println!("{:24} {:>10} {:>26} {:>12}", "stream", "misses %", "M references/s, one core", "and causes");
     let streams = [
         ("recorded", recorded(Path::new(&trace), size.references)?),
         ("walks-6", walks(size.references, 16)),
@@ -130,9 +134,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     ];
     for (name, stream) in streams {
         export(folder, name, &stream)?;
-        let (seconds, misses) = simulate(&machine, &stream)?;
-        println!("{name:24} {:>10.2} {:>22.1}", 100.0 * misses, stream.len() as f64 / seconds / 1e6);
+        let (seconds, misses) = simulate(&machine, &stream, false)?;
+        let (with_causes, _) = simulate(&machine, &stream, true)?;
+        let speed = |seconds: f64| stream.len() as f64 / seconds / 1e6;
+        println!("{name:24} {:>10.2} {:>26.1} {:>12.1}", 100.0 * misses, speed(seconds), speed(with_causes));
     }
-    println!("{:24} {:>10} {:>22.1}", "16 CPUs, kernel, timing", "", whole_machine(size.scale)?);
+    let whole = |causes| whole_machine(size.scale, causes);
+    println!("{:24} {:>10} {:>26.1} {:>12.1}", "16 CPUs, kernel, timing", "", whole(false)?, whole(true)?);
     Ok(())
 }
