@@ -27,8 +27,6 @@ pub struct Hardware {
     /// Which misses the kernel is told of.
     told: Kinds,
     log: Option<MissLog>,
-    /// Whether either is so.
-    notes: bool,
 }
 
 /// What the kernel must know about a reference.
@@ -71,7 +69,6 @@ impl Hardware {
             page_line_shift: (machine.page_bytes / machine.line_bytes).trailing_zeros(),
             told: Kinds::NONE,
             log: None,
-            notes: false,
         })
     }
 
@@ -98,7 +95,8 @@ impl Hardware {
         let (line, refilled, page_fault) = self.translate(&port, address, mode);
         let served = self.memory.serve(&port, line, access);
         let left = served == Served::Beyond;
-        let is_noted = self.notes && mode == Mode::User && access != Access::Fetch && (refilled || left);
+        let is_wanted = self.log.is_some() || self.told != Kinds::NONE;
+        let is_noted = is_wanted && mode == Mode::User && access != Access::Fetch && (refilled || left);
         let missed = if is_noted { self.note_miss(&port, line, address, refilled, left) } else { None };
         Touched { page_fault, missed, beyond_l2: served.is_beyond_l2() }
     }
@@ -127,13 +125,11 @@ impl Hardware {
     /// From now on [`Touched`] says which loads and stores of programs missed.
     pub fn tell_misses(&mut self, kinds: Kinds) {
         self.told = kinds;
-        self.notes = self.log.is_some() || kinds != Kinds::NONE;
     }
 
     /// From now on keeps a log of the misses of programs' loads and stores.
     pub fn log_misses(&mut self) {
         self.log = Some(MissLog::default());
-        self.notes = true;
     }
 
     /// The log so far, in order of time.

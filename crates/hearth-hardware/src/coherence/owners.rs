@@ -8,9 +8,6 @@ impl Caches {
     /// Whether any other CPU, or any other domain, has a line.
     #[inline]
     pub(super) fn is_shared(&self, line: u32, cpu: usize) -> bool {
-        if self.ports.len() == 1 {
-            return false;
-        }
         let others = self.holding.of(line) & !(1 << self.domain_of[cpu]);
         others != 0 || !self.one_cpu_domains && self.cpus.of(line) & !(1 << cpu) != 0
     }
