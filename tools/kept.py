@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 
@@ -25,7 +26,10 @@ def output(path, command, **how):
         if kept["of"] == of:
             return kept["said"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **how)
-    said = json.loads(done.stdout)
+    try:
+        said = json.loads(done.stdout)
+    except json.JSONDecodeError as wrong:
+        sys.exit(f"{command[0]} printed no JSON ({wrong}): is it hearth?")
     path.write_text(json.dumps({"of": of, "said": said}))
     return said
 
