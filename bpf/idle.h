@@ -51,6 +51,60 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
+/* An idle CPU of a cell; if `whole`, of a core that idles with all its threads. */
+verified_alone int idle_cpu_of_cell(struct task_struct *p __arg_trusted, u32 cell, bool whole)
+{
+	u32 i;
+
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 cpu = member(cell, i);
+
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || (whole && !is_core_idle(cpu)))
+			continue;
+		if (claim_idle(cpu))
+			return cpu;
+	}
+	return NO_CPU;
+}
+
+/* An idle CPU that may take at once what has waited for another for so long (stays.h): of its
+ * own cell first, for a cache of many CPUs has several, and whole cores before those whose sibling
+ * is busy. */
+verified_alone int idle_cpu_within(struct task_struct *p __arg_trusted, s32 at, u64 waited)
+{
+	u32 own = cell_in(0, at), split, cell;
+	s32 cpu;
+
+	bpf_for(split, 0, 2) {
+		if (!split && !topology.has_siblings)
+			continue;
+		if (bpf_cpumask_test_cpu(at, p->cpus_ptr) && (split || is_core_idle(at)) &&
+		    claim_idle(at))
+			return at;
+		cpu = idle_cpu_of_cell(p, own, !split);
+		if (cpu >= 0)
+			return cpu;
+		bpf_for(cell, 0, shape_at(0)->nr_cells) {
+			if (cell == own ||
+			    stay_of(at, member(cell, first_member(cell))) > waited)
+				continue;
+			cpu = idle_cpu_of_cell(p, cell, !split);
+			if (cpu >= 0)
+				return cpu;
+		}
+	}
+	return NO_CPU;
+}
+
+/* An idle CPU for a task that has waited in a queue for so long. */
+static __always_inline s32 idle_cpu_beside(struct task_struct *p, struct hearth_task *tc, s32 queue,
+					   u64 waited)
+{
+	if (tc->counted & COUNTED_SHARED && is_staying(tc, cpu_of_queue(queue)))
+		return idle_cpu_within(p, cpu_of_queue(queue), waited);
+	return any_idle_cpu(p, tc);
+}
+
 /* The idle CPU where the task has most credit. */
 static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
 {
@@ -60,6 +114,11 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 
 	if (is_attached())
 		return any_idle_cpu(p, tc);
+	if (last >= 0 && sums.stays) {
+		cpu = idle_cpu_within(p, last, 0);
+		/* What it is woken for may be in the cache of who wakes it. */
+		return cpu >= 0 ? cpu : idle_cpu_within(p, bpf_get_smp_processor_id(), 0);
+	}
 	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */
 		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
@@ -83,6 +142,54 @@ static __always_inline void wake(s32 cpu)
 {
 	cpu_ctx(cpu)->is_claimed = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
+#define MOST_LOOKS 8
+
+/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
+ * which the task came; or, of the first, before it had stayed. Masks are few; the first tasks are
+ * looked at. */
+verified_alone int spill(s32 queue)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		s32 idle = NO_CPU;
+
+		if (tc && !is_migration_disabled(p))
+			idle = idle_cpu_beside(p, tc, queue, looks ? 0 : sums.stays ? waited_since(tc->waits_since) : 0);
+		if (idle >= 0) {
+			wake(idle);
+			break;
+		}
+		if (++looks == MOST_LOOKS)
+			break;
+	}
+	return 0;
+}
+
+/* Tasks of fragments wait here beside an idle CPU, which takes what it may (fragment_take). */
+verified_alone int offer_fragments(s32 cpu)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+		s32 idle;
+
+		if (++looks > MOST_LOOKS)
+			break;
+		if (!is_of_batch(p))
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			wake(idle);
+		break;
+	}
+	return 0;
 }
 
 #endif

@@ -42,6 +42,9 @@ struct hearth_policy {
 	u64 llc_ns;
 	u64 node_ns;
 	u64 fragment_ns;
+	/* How long a waiting task is left to its cache domain, and its node: see stays.h. */
+	u64 stay_llc_ns;
+	u64 stay_node_ns;
 	/* complex: credit lost for each unit of time away, in thousandths. */
 	u32 fade_milli;
 	u32 discipline;
@@ -208,6 +211,8 @@ struct hearth_task {
 	u64 charged_ns;
 	/* complex: when it ran last. */
 	u64 stopped_at;
+	/* Since when it waits, where tasks stay; 0 if any CPU may take it at once. */
+	u64 waits_since;
 	/* How often it began to run, and how often that was on another CPU than before: of
 	 * the same cache domain, of the same node, of another. */
 	u64 runs;

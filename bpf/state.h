@@ -82,6 +82,8 @@ struct sums {
 	u64 split;
 	/* system-v, 4.3bsd: CPU time for which priority falls by one point. */
 	u64 point_ns;
+	/* Whether a waiting task stays anywhere: see stays.h. */
+	bool stays;
 } sums;
 
 static __always_inline void sums_make(void)
@@ -99,6 +101,7 @@ static __always_inline void sums_make(void)
 	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
 	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
 	sums.split = SPLIT_NS / policy.tick_ns;
+	sums.stays = policy.stay_llc_ns || policy.stay_node_ns;
 	sums.point_ns = policy.discipline == HEARTH_BSD ? BSD_POINT_NS : SYSTEM_V_POINT_NS;
 }
 
@@ -106,6 +109,8 @@ struct queue_ctx {
 	/* Usage of the first task in the queue, and its epoch. */
 	u64 head;
 	u64 head_epoch;
+	/* Since when that task waits, where tasks stay; 0 if any CPU may take it. */
+	u64 head_since;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
@@ -130,6 +135,8 @@ struct cpu_ctx {
 	u64 running_usage;
 	/* See candidates.h. */
 	struct candidate best;
+	/* The best of those that are left to other caches. */
+	struct candidate left;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
@@ -147,6 +154,9 @@ struct cpu_ctx {
 	bool is_idle;
 	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
 	bool is_claimed;
+	/* Where tasks stay: a higher class has taken it; and it looks for work with nothing to go on with. */
+	bool is_held;
+	bool would_idle;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
 	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */

@@ -50,6 +50,8 @@ pub struct Policy {
     pub quantum_ns: u64,
     /// What warmth is worth.
     pub credit: Credit,
+    /// For how long a task that waits is left to the caches where it last ran, though CPUs elsewhere idle.
+    pub stay: Stay,
     /// Whether every task that last ran on a CPU has the `time` credit there, and not only the
     /// very last one, each less what has faded since it ran. Costs a scan of the CPU's queue.
     /// (Torrellas et al. 1995, section 5.4.)
@@ -130,6 +132,23 @@ pub struct Credit {
     pub fragment_ns: u64,
 }
 
+/// For how long a CPU that would idle leaves alone what waits for another: about what the task would lose by
+/// the move. 0 each, as in all papers: it takes it at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stay {
+    /// The CPU has another last-level cache.
+    pub llc_ns: u64,
+    /// It is on another memory node; on top.
+    pub node_ns: u64,
+}
+
+impl Stay {
+    /// The longest.
+    pub fn sum_ns(&self) -> u64 {
+        self.llc_ns.saturating_add(self.node_ns)
+    }
+}
+
 impl Credit {
     /// The most that a task can have on one CPU.
     pub fn sum_ns(&self) -> u64 {
@@ -175,6 +194,7 @@ impl Policy {
                 processor_ns: u64::from(a_p) * POINT_NS,
                 ..Credit::default()
             },
+            stay: Stay::default(),
             complex: false,
             fade_permille: 0,
             attached: false,

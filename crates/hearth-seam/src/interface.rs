@@ -88,6 +88,10 @@ shared! {
         pub node_ns: u64,
         /// Credit where the fragment that a task declares lives.
         pub fragment_ns: u64,
+        /// How long a waiting task is left to CPUs of its last-level cache.
+        pub stay_llc_ns: u64,
+        /// How much longer to those of its memory node.
+        pub stay_node_ns: u64,
         /// [`COMPLEX`]: credit lost for each unit of time away, in thousandths.
         pub fade_milli: u32,
         /// [`FIXED`], [`FAIR`], [`SYSTEM_V`] or [`BSD`].
@@ -315,6 +319,8 @@ shared! {
         pub charged_ns: u64,
         /// [`COMPLEX`]: when it ran last.
         pub stopped_at: u64,
+        /// Since when it waits, where tasks stay; 0 if any CPU may take it at once.
+        pub waits_since: u64,
         /// How often it began to run.
         pub runs: u64,
         /// How often it began on another CPU than before: of the same cache domain, of the same node, of
