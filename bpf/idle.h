@@ -51,49 +51,69 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
-/* An idle CPU of a cell; if `whole`, of a core that idles with all its threads. */
-verified_alone int idle_cpu_of_cell(struct task_struct *p __arg_trusted, u32 cell, bool whole)
+/* What to do with an idle CPU that is found. */
+enum {
+	CLAIM = 0,
+	/* Only if its core idles with all its threads. */
+	CLAIM_CORE = 1,
+	/* Leave it. */
+	LOOK = 2,
+};
+
+verified_alone int idle_cpu_of_cell(struct task_struct *p __arg_trusted, u32 cell, u32 how)
 {
 	u32 i;
 
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 cpu = member(cell, i);
 
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || (whole && !is_core_idle(cpu)))
+		if (!cpu_ctx(cpu)->is_idle || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    (how == CLAIM_CORE && !is_core_idle(cpu)))
 			continue;
-		if (claim_idle(cpu))
+		if (how == LOOK || claim_idle(cpu))
 			return cpu;
 	}
 	return NO_CPU;
 }
 
 /* An idle CPU that may take at once what has waited for another for so long (stays.h): of its
- * own cell first, for a cache of many CPUs has several, and whole cores before those whose sibling
- * is busy. */
-verified_alone int idle_cpu_within(struct task_struct *p __arg_trusted, s32 at, u64 waited)
+ * own cell first, for a cache of many CPUs has several. */
+verified_alone int idle_cpu_near(struct task_struct *p __arg_trusted, s32 at, u64 waited, u32 how)
 {
-	u32 own = cell_in(0, at), split, cell;
+	u32 own = cell_in(0, at), cell;
 	s32 cpu;
 
-	bpf_for(split, 0, 2) {
-		if (!split && !topology.has_siblings)
+	if (bpf_cpumask_test_cpu(at, p->cpus_ptr) &&
+	    (how == CLAIM || (how == CLAIM_CORE && is_core_idle(at))) && claim_idle(at))
+		return at;
+	cpu = idle_cpu_of_cell(p, own, how);
+	if (cpu >= 0)
+		return cpu;
+	bpf_for(cell, 0, shape_at(0)->nr_cells) {
+		if (cell == own || stay_of(at, member(cell, first_member(cell))) > waited)
 			continue;
-		if (bpf_cpumask_test_cpu(at, p->cpus_ptr) && (split || is_core_idle(at)) &&
-		    claim_idle(at))
-			return at;
-		cpu = idle_cpu_of_cell(p, own, !split);
+		cpu = idle_cpu_of_cell(p, cell, how);
 		if (cpu >= 0)
 			return cpu;
-		bpf_for(cell, 0, shape_at(0)->nr_cells) {
-			if (cell == own ||
-			    stay_of(at, member(cell, first_member(cell))) > waited)
-				continue;
-			cpu = idle_cpu_of_cell(p, cell, !split);
-			if (cpu >= 0)
-				return cpu;
-		}
 	}
 	return NO_CPU;
+}
+
+/* The same. Where only a thread beside a busy one is idle, a whole core anywhere is better: a move
+ * costs once, a sibling for as long as it runs. */
+static __always_inline s32 idle_cpu_within(struct task_struct *p, s32 at, u64 waited)
+{
+	s32 cpu;
+
+	if (topology.has_siblings) {
+		cpu = idle_cpu_near(p, at, waited, CLAIM_CORE);
+		if (cpu >= 0 || idle_cpu_near(p, at, waited, LOOK) < 0)
+			return cpu;
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, SCX_PICK_IDLE_CORE);
+		if (cpu >= 0)
+			return cpu;
+	}
+	return idle_cpu_near(p, at, waited, CLAIM);
 }
 
 /* An idle CPU for a task that has waited in a queue for so long. */
@@ -160,7 +180,10 @@ verified_alone int spill(s32 queue)
 		s32 idle = NO_CPU;
 
 		if (tc && !is_migration_disabled(p))
-			idle = idle_cpu_beside(p, tc, queue, looks ? 0 : sums.stays ? waited_since(tc->waits_since) : 0);
+			idle = idle_cpu_beside(p, tc, queue,
+					       looks	    ? 0
+					       : sums.stays ? waited_since(tc->waits_since)
+							    : 0);
 		if (idle >= 0) {
 			wake(idle);
 			break;

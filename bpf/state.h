@@ -154,7 +154,8 @@ struct cpu_ctx {
 	bool is_idle;
 	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
 	bool is_claimed;
-	/* Where tasks stay: a higher class has taken it; and it looks for work with nothing to go on with. */
+	/* Where tasks stay: a higher class has taken it; and it looks for work with nothing to go
+	 * on with. */
 	bool is_held;
 	bool would_idle;
 	/* Tasks that have declared fragments whose home this is. */

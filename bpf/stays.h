@@ -16,9 +16,10 @@
  *   the CPU where it waits looks at each tick whether its time has come, and wakes an idle one
  *
  * so no CPU idles beside the first of a queue that has waited for longer than its stay and a tick.
- * Who has something else to run goes by rank alone. Nobody stays who has not run yet, whose place
- * a plan or a declaration says, who waits in a bound queue, or where a higher class has the CPU,
- * which then does not tick.
+ * (If the CPU that is woken for it finds another that goes first, it is the next tick.) Who has
+ * something else to run goes by rank alone. Nobody stays who has not run yet, whose place a plan or
+ * a declaration says, who waits in a bound queue, or where a higher class has the CPU, which then
+ * does not tick.
  */
 #ifndef HEARTH_STAYS_H
 #define HEARTH_STAYS_H

@@ -100,8 +100,8 @@ verified_alone int take_from_cell(u32 cell, s32 cpu)
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 other = member(cell, i);
 
-		if (queue_ctx(shared_queue(other))->waiting > 0 &&
-		    !is_left_to_others(other, cpu) && take(shared_queue(other), cpu))
+		if (queue_ctx(shared_queue(other))->waiting > 0 && !is_left_to_others(other, cpu) &&
+		    take(shared_queue(other), cpu))
 			return true;
 		if (queue_ctx(bound_queue(other))->strays > 0 && take(bound_queue(other), cpu))
 			return true;
@@ -142,8 +142,7 @@ verified_alone int is_work_in(u32 index, s32 cpu)
 	u32 i;
 
 	bpf_for(i, 0, shape_at(index)->nr_cells) {
-		if (has_work(index, part, i) &&
-		    !is_cell_left(index << QUEUE_CPU_BITS | i, cpu))
+		if (has_work(index, part, i) && !is_cell_left(index << QUEUE_CPU_BITS | i, cpu))
 			return true;
 	}
 	return false;

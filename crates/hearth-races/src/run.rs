@@ -248,8 +248,11 @@ impl Run {
         Ok(())
     }
 
+    /// A stay is over at the tick after it, or at the next one: a CPU that is woken for a task may find another
+    /// that goes first.
     fn idle_beside_work(&self) -> Option<(usize, Pid)> {
-        self.machine.idle_beside_work(self.stay, self.machine.now_ns() * 1000)
+        let tick_ago_ns = self.machine.now_ns().saturating_sub(self.machine.tick_ns());
+        self.machine.idle_beside_work(self.stay, tick_ago_ns * 1000)
     }
 
     /// A CPU goes away or comes back, with all CPUs at rest.
