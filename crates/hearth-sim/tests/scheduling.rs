@@ -73,6 +73,28 @@ fn a_task_moves_only_when_it_has_had_less_by_the_processor_credit() {
     }
 }
 
+/// Six tasks that block again and again, on four CPUs with a cache each: what waits for less than a stay waits
+/// where it ran, and a stay that is shorter than a wait changes little.
+#[test]
+fn a_task_that_waits_for_less_than_its_stay_does_not_move() {
+    let moves = |policy: &str| {
+        let mut simulation = simulation(&Policy::load(policy).unwrap(), &Options::default());
+        for task in 0..6 {
+            let mut application = Application::new(&format!("task{task}"));
+            application.task("blocks", move |cpu| {
+                for _ in 0..200 {
+                    cpu.compute(66_000);
+                    cpu.sleep_ns(1_500_000 + task * 100_000);
+                }
+            });
+            simulation.add(application);
+        }
+        simulation.run().unwrap().total.cpu_moves
+    };
+    let [none, long] = [0, 100].map(|ms| moves(&format!("fair:stay.llc={ms}ms")));
+    assert!(long * 10 < none, "{none} moves without stays, {long} with long ones");
+}
+
 #[test]
 fn an_attached_task_never_moves() {
     let result = spin(&Policy::load("attached").unwrap(), 2);
