@@ -433,6 +433,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
 
 	sums_make();
+	stays_find();
 	if (err)
 		return err;
 	bpf_for(i, 0, NR_CELLS)

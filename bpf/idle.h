@@ -177,13 +177,10 @@ verified_alone int spill(s32 queue)
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
-		s32 idle = NO_CPU;
+		u64 waited = tc && sums.stays && !looks ? waited_since(tc->waits_since) : 0;
+		s32 idle = tc && !is_migration_disabled(p) ? idle_cpu_beside(p, tc, queue, waited)
+							   : NO_CPU;
 
-		if (tc && !is_migration_disabled(p))
-			idle = idle_cpu_beside(p, tc, queue,
-					       looks	    ? 0
-					       : sums.stays ? waited_since(tc->waits_since)
-							    : 0);
 		if (idle >= 0) {
 			wake(idle);
 			break;

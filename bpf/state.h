@@ -82,7 +82,7 @@ struct sums {
 	u64 split;
 	/* system-v, 4.3bsd: CPU time for which priority falls by one point. */
 	u64 point_ns;
-	/* Whether a waiting task stays anywhere: see stays.h. */
+	/* Whether CPUs are so far apart that tasks stay: see stays.h. */
 	bool stays;
 } sums;
 
@@ -101,7 +101,6 @@ static __always_inline void sums_make(void)
 	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
 	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
 	sums.split = SPLIT_NS / policy.tick_ns;
-	sums.stays = policy.stay_llc_ns || policy.stay_node_ns;
 	sums.point_ns = policy.discipline == HEARTH_BSD ? BSD_POINT_NS : SYSTEM_V_POINT_NS;
 }
 

@@ -36,6 +36,19 @@ static __always_inline u64 stay_of(s32 from, s32 cpu)
 	return stay;
 }
 
+/* At the start: whether any CPUs are far from each other. */
+static __always_inline void stays_find(void)
+{
+	struct hearth_shape *whole = shape_at(0);
+	u32 i;
+
+	sums.stays = false;
+	bpf_for(i, 0, topology.nr_online) {
+		if (stay_of(whole->member[0], whole->member[i & (HEARTH_MAX_CPUS - 1)]))
+			sums.stays = true;
+	}
+}
+
 /* For how long a task has waited by now. Clocks of CPUs may be a little apart. */
 static __always_inline u64 waited_since(u64 since)
 {
