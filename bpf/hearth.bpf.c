@@ -274,6 +274,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);
+	stay_note(tc, tc->last_cpu, cpu, queue >= 0);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
 	if (is_attached() && tc->attached_cpu < 0)

@@ -135,7 +135,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	if (is_attached())
 		return any_idle_cpu(p, tc);
 	if (last >= 0 && sums.stays) {
-		cpu = idle_cpu_within(p, last, 0);
+		cpu = idle_cpu_within(p, last, tc->waited_ns);
 		/* What it is woken for may be in the cache of who wakes it. */
 		return cpu >= 0 ? cpu : idle_cpu_within(p, bpf_get_smp_processor_id(), 0);
 	}

@@ -108,7 +108,7 @@ struct queue_ctx {
 	/* Usage of the first task in the queue, and its epoch. */
 	u64 head;
 	u64 head_epoch;
-	/* Since when that task waits, where tasks stay; 0 if any CPU may take it. */
+	/* Where tasks stay: that task's waits_since. */
 	u64 head_since;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;

@@ -6,12 +6,14 @@
  *   stay = stay_llc, beyond the last-level cache
  *        + stay_node, beyond the memory node
  *
- * A move costs what has to be fetched anew, and idleness costs what could have been done. Who
- * waits no longer than the move would take has lost nothing by waiting; so a CPU elsewhere that
- * would idle takes the first of a queue once that has waited for its stay, and until then
+ * A move costs what has to be fetched anew, and waiting costs what could have been done. Who pays
+ * by waiting until that has cost as much as the move, and then moves, pays at most twice what it
+ * had to, whatever comes (the ski-rental problem). So waits add up while a task is where it is,
+ * and begin anew when it has gone far. A CPU elsewhere that would idle takes the first of a queue
+ * once that has waited for its stay in all, and until then
  *
  *   a task that wakes up takes an idle CPU near the one where it last ran, or near the one that
- *   wakes it, and waits if there is none
+ *   wakes it, and waits if there is none (one that has stayed takes any)
  *   a CPU that goes idle leaves the task alone
  *   the CPU where it waits looks at each tick whether its time has come, and wakes an idle one
  *
@@ -65,7 +67,18 @@ static __always_inline void stay_begin(struct hearth_task *tc, bool has_waited)
 	if (tc->last_cpu < 0 || is_placed(tc))
 		tc->waits_since = 0;
 	else if (!has_waited)
-		tc->waits_since = scx_bpf_now();
+		tc->waits_since = scx_bpf_now() - tc->waited_ns;
+}
+
+/* It runs, on a CPU where it may have come from afar. */
+static __always_inline void stay_note(struct hearth_task *tc, s32 from, s32 cpu, bool has_waited)
+{
+	if (!sums.stays)
+		return;
+	if (from < 0 || stay_of(from, cpu))
+		tc->waited_ns = 0;
+	else if (has_waited && tc->waits_since)
+		tc->waited_ns = waited_since(tc->waits_since);
 }
 
 /* Whether a task that waits in a CPU's shared queue is left to those near it. */

@@ -50,7 +50,7 @@ pub struct Policy {
     pub quantum_ns: u64,
     /// What warmth is worth.
     pub credit: Credit,
-    /// For how long a task that waits is left to the caches where it last ran, though CPUs elsewhere idle.
+    /// How long a task waits near the caches where it last ran, though CPUs elsewhere idle.
     pub stay: Stay,
     /// Whether every task that last ran on a CPU has the `time` credit there, and not only the
     /// very last one, each less what has faded since it ran. Costs a scan of the CPU's queue.
@@ -132,8 +132,8 @@ pub struct Credit {
     pub fragment_ns: u64,
 }
 
-/// For how long a CPU that would idle leaves alone what waits for another: about what the task would lose by
-/// the move. 0 each, as in all papers: it takes it at once.
+/// How long a task waits in all before a CPU far from it takes it that would idle: about what the task loses by
+/// the move. 0 each, as in all papers: at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stay {
     /// The CPU has another last-level cache.

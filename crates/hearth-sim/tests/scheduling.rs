@@ -73,10 +73,9 @@ fn a_task_moves_only_when_it_has_had_less_by_the_processor_credit() {
     }
 }
 
-/// Six tasks that block again and again, on four CPUs with a cache each: what waits for less than a stay waits
-/// where it ran, and a stay that is shorter than a wait changes little.
+/// Six tasks that block again and again, on four CPUs with a cache each.
 #[test]
-fn a_task_that_waits_for_less_than_its_stay_does_not_move() {
+fn a_task_moves_once_for_each_stay_that_it_has_waited() {
     let moves = |policy: &str| {
         let mut simulation = simulation(&Policy::load(policy).unwrap(), &Options::default());
         for task in 0..6 {
@@ -91,8 +90,16 @@ fn a_task_that_waits_for_less_than_its_stay_does_not_move() {
         }
         simulation.run().unwrap().total.cpu_moves
     };
-    let [none, long] = [0, 100].map(|ms| moves(&format!("fair:stay.llc={ms}ms")));
-    assert!(long * 10 < none, "{none} moves without stays, {long} with long ones");
+    let [none, some, few, longest] = [0, 5, 20, 1000].map(|ms| moves(&format!("fair:stay.llc={ms}ms")));
+    assert!(none > 10 * some && some > few, "{none}, {some}, {few} moves");
+    assert!(longest <= few, "{longest} moves in less than a stay: to who wakes a task");
+}
+
+/// Tasks that always wait for less than their stay do not do so for ever.
+#[test]
+fn stays_leave_no_cpu_idle_for_long() {
+    let result = spin(&Policy::load("fair:stay.llc=50ms").unwrap(), 3);
+    assert!(result.idle_share < 0.05, "idle {}", result.idle_share);
 }
 
 #[test]
