@@ -135,11 +135,7 @@ impl Emulation {
             .limit(self.limit);
         guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
         guest = self.files.iter().fold(guest, |guest, (place, host)| guest.file(host, place));
-        let policy = match scheduler {
-            Scheduler::Hearth(policy) => policy.to_toml(),
-            Scheduler::Kernel | Scheduler::KernelCache => String::new(),
-        };
-        let policy = written(folder.join("policy.toml"), &padded(policy))?;
+        let policy = written(folder.join("policy.toml"), &padded(scheduler.policy_text()))?;
         let missing = |error: GuestError| EmulateError::Program {
             program: self.hearth.clone(),
             what: error.to_string(),

@@ -47,6 +47,15 @@ impl Scheduler {
         }
     }
 
+    /// Its policy as a file; nothing if it is the kernel's. What was named with other numbers, as in
+    /// `fair:quantum=30ms`, has a name there that a file may have.
+    pub(crate) fn policy_text(&self) -> String {
+        let Self::Hearth(policy) = self else { return String::new() };
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        let letters = policy.name.chars().take(64).map(|letter| if fits(letter) { letter } else { '-' });
+        Policy { name: letters.collect(), ..(**policy).clone() }.to_toml()
+    }
+
     /// In a sentence.
     pub fn description(&self) -> String {
         match self {
@@ -82,5 +91,16 @@ mod tests {
         assert_eq!(Scheduler::own("light"), None);
         let policy = Policy::load("light").unwrap();
         assert_eq!(Scheduler::Hearth(Box::new(policy)).name(), "hearth:light");
+    }
+
+    #[test]
+    fn a_policy_with_other_numbers_is_a_file_that_can_be_read() {
+        let long = "fair:quantum=30ms:credit.time=20ms:credit.processor=10ms:stay.llc=15ms:stay.node=35ms";
+        let policy = Policy::load(long).unwrap();
+        let scheduler = Scheduler::Hearth(Box::new(policy.clone()));
+        assert_eq!(scheduler.name(), format!("hearth:{long}"));
+        let read = Policy::parse(&scheduler.policy_text(), "policy.toml").unwrap();
+        assert_eq!(Policy { name: policy.name.clone(), ..read }, policy);
+        assert_eq!(Scheduler::Kernel.policy_text(), "");
     }
 }
