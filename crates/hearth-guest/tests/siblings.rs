@@ -14,7 +14,7 @@ const SCRIPT: &str = "
 section threads
 cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list
 section start
-start
+start --policy fair:stay.llc=500us
 section tasks
 tasks spin 500 0,0,0,0,0,0,0,0,0,0,0,0
 tasks sleepers 4 500 2 2000

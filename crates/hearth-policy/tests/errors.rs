@@ -36,7 +36,7 @@ fn unknown_and_missing_keys_and_wrong_units_are_located() {
 fn values_out_of_bounds_are_refused() {
     insta::assert_snapshot!(errors_after(&[
         ("light", "quantum = \"30 ms\"", "quantum = \"0 ms\""),
-        ("fair", "[stay]\nllc = \"500 us\"", "[stay]\nllc = \"2 s\""),
+        ("fair", "[credit]", "[stay]\nllc = \"2 s\"\n[credit]"),
         ("light", "decay = \"1 s\"", "decay = \"1 us\""),
         ("unix", "saturation = \"800 ms\"", "saturation = \"1 ms\""),
         ("light", "time = \"120 ms\"", "time = \"2 hours\""),
