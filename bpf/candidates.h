@@ -45,17 +45,14 @@ static __always_inline s64 rank_of_head(s32 queue)
 }
 
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
- * queues of a cell but the own one grant the same credit. What is left to other caches (stays.h)
- * counts only if the CPU has something else to run. */
+ * queues of a cell but the own one grant the same credit. */
 verified_alone int offer_elsewhere(s32 cpu)
 {
 	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
 	struct hearth_shape *shape = shape_at(index);
-	struct candidate *best = &cpu_ctx(cpu)->best, *left = &cpu_ctx(cpu)->left;
+	struct candidate *best = &cpu_ctx(cpu)->best;
 	u64 occupied = *occupied_cells(index, part);
 	u32 cell;
-
-	left->rank = HEARTH_NO_RANK;
 
 	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {
 		s32 first;
@@ -69,11 +66,9 @@ verified_alone int offer_elsewhere(s32 cpu)
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)
 			continue;
-		offer(is_left_to_others(first, cpu) ? left : best, shared_queue(first), NO_PID,
+		offer(best, shared_queue(first), NO_PID,
 		      rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu)));
 	}
-	if (best->rank != HEARTH_NO_RANK)
-		offer(best, left->queue, NO_PID, left->rank);
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  * A CPU that looks for work compares the task that it just ran with candidates
  * (candidates.h), each by usage (usage.h) less the credit it has on this CPU (credit.h),
- * and runs the least. A CPU is never idle while a task that it may run waits, unless the task
- * stays for a moment where its data is (stays.h), and no task waits for too long (waits.h).
+ * and runs the least. A CPU is never idle while a task that it may run waits, and no
+ * task waits for too long (waits.h).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -18,7 +18,6 @@
 #include "slices.h"
 #include "fragments.h"
 #include "places.h"
-#include "stays.h"
 #include "gangs.h"
 #include "queues.h"
 #include "waits.h"
@@ -31,6 +30,9 @@
 #include "words.h"
 
 char _license[] SEC("license") = "GPL";
+
+/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
+#define MOST_LOOKS 8
 
 /* ---- Where a task that wakes up goes ---- */
 
@@ -99,7 +101,6 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
 	s32 at = scx_bpf_task_cpu(p), cpu = at;
-	bool has_waited;
 	s32 idle;
 
 	if (!tc) {
@@ -107,7 +108,6 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_update(p, tc);
-	has_waited = tc->queue != NO_QUEUE;
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
 	fragment_stop(p, tc);
@@ -119,7 +119,6 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	stay_begin(tc, has_waited);
 	if (has_run_queue() && !is_placed(tc))
 		run_queue_insert(p, tc, enq_flags);
 	else
@@ -129,7 +128,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (cpu != at && claim_idle(cpu))
 		idle = cpu;
 	else
-		idle = is_kept_apart(p, tc) ? NO_CPU : idle_cpu_beside(p, tc, tc->queue, 0);
+		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc);
 	if (idle >= 0)
 		wake(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
@@ -191,7 +190,6 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc = NULL;
 
-	cc->would_idle = !is_runnable;
 	if (stalls) {
 		if (is_runnable)
 			task_set_slice(prev, sums.slice);
@@ -274,7 +272,6 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);
-	stay_note(tc, tc->last_cpu, cpu, queue >= 0);
 	if (tc->last_cpu != cpu)
 		moved(tc, cpu);
 	if (is_attached() && tc->attached_cpu < 0)
@@ -284,11 +281,52 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	if (is_crowd(waiting_at(cpu)))
 		task_set_slice(p, slice_of(tc, cpu));
 	tc->runs++;
-	cc->is_held = false;
 	cc->last_pid = p->pid;
 	cc->expired = false;
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu);
+}
+
+/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
+ * which the task came. Masks are few; the first tasks are looked at. */
+verified_alone int spill(s32 queue)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		s32 idle = tc && !is_migration_disabled(p) ? any_idle_cpu(p, tc) : NO_CPU;
+
+		if (idle >= 0) {
+			wake(idle);
+			break;
+		}
+		if (++looks == MOST_LOOKS)
+			break;
+	}
+	return 0;
+}
+
+/* Tasks of fragments wait here beside an idle CPU, which takes what it may (fragment_take). */
+verified_alone int offer_fragments(s32 cpu)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+		s32 idle;
+
+		if (++looks > MOST_LOOKS)
+			break;
+		if (!is_of_batch(p))
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			wake(idle);
+		break;
+	}
+	return 0;
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -363,8 +401,6 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 		cpu_ctx(cpu)->is_claimed = false;
 		return;
 	}
-	cpu_ctx(cpu)->is_held = false;
-	cpu_ctx(cpu)->would_idle = true;
 	if (tracing)
 		decision_idle(cpu);
 	if (is_work_anywhere(cpu))
@@ -390,14 +426,10 @@ void BPF_STRUCT_OPS(hearth_set_cpumask, struct task_struct *p, const struct cpum
 		tc->planned = PLANNED_NEVER;
 }
 
-/* A higher class takes the CPU. What was to run there next goes where it may run now, and what
- * waits does not stay. */
+/* A higher class takes the CPU. What was to run there next goes where it may run now. */
 void BPF_STRUCT_OPS(hearth_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
-	cpu_ctx(cpu)->is_held = true;
 	scx_bpf_reenqueue_local();
-	if (sums.stays && queue_ctx(shared_queue(cpu))->waiting > 0)
-		spill(shared_queue(cpu));
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
@@ -434,7 +466,6 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
 
 	sums_make();
-	stays_find();
 	if (err)
 		return err;
 	bpf_for(i, 0, NR_CELLS)

@@ -42,9 +42,6 @@ struct hearth_policy {
 	u64 llc_ns;
 	u64 node_ns;
 	u64 fragment_ns;
-	/* How long a task waits before it leaves its cache domain, and its node: see stays.h. */
-	u64 stay_llc_ns;
-	u64 stay_node_ns;
 	/* complex: credit lost for each unit of time away, in thousandths. */
 	u32 fade_milli;
 	u32 discipline;
@@ -211,10 +208,6 @@ struct hearth_task {
 	u64 charged_ns;
 	/* complex: when it ran last. */
 	u64 stopped_at;
-	/* Where tasks stay: how long it has waited since it came to its cache, and since when it
-	 * would have, had all of its waits been this one; 0 if any CPU may take it at once. */
-	u64 waited_ns;
-	u64 waits_since;
 	/* How often it began to run, and how often that was on another CPU than before: of
 	 * the same cache domain, of the same node, of another. */
 	u64 runs;

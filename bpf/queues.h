@@ -30,12 +30,11 @@ static __always_inline u64 head_usage(s32 queue)
 	return decayed(qc->head, qc->head_epoch, epoch);
 }
 
-static __always_inline void head_set(s32 queue, u64 usage, u64 since)
+static __always_inline void head_set(s32 queue, u64 usage)
 {
 	struct queue_ctx *qc = queue_ctx(queue);
 
 	qc->head = usage;
-	qc->head_since = since;
 	if (has_run_queue())
 		qc->head_epoch = epoch;
 }
@@ -89,34 +88,34 @@ static __always_inline bool head_clear(s32 queue, s64 still_waiting)
 	if (qc->waiting <= still_waiting)
 		return true;
 	/* Its usage is not known: somebody shall look. */
-	head_set(queue, 0, 0);
+	head_set(queue, 0);
 	return false;
 }
 
-/* Notes a queue's first task, from the queue itself. One that is counted and not yet linked in:
- * somebody shall look again, soon. */
-static __always_inline void head_look(s32 queue)
+/* The usage of a queue's first task, from the queue itself. */
+static __always_inline u64 head_look(s32 queue)
 {
 	struct task_struct *p = dsq_first(queue);
 	struct hearth_task *tc;
 
-	if (p && policy.discipline == HEARTH_FAIR && !sums.stays) {
-		head_set(queue, p->scx.dsq_vtime, 0);
-		return;
-	}
-	tc = p ? task_ctx(p) : NULL;
-	if (tc)
-		head_set(queue, order_of(tc), tc->waits_since);
-	else
-		head_set(queue, 0, 0);
+	if (!p)
+		return NO_USAGE;
+	if (policy.discipline == HEARTH_FAIR)
+		return p->scx.dsq_vtime;
+	tc = task_ctx(p);
+	return tc ? order_of(tc) : 0;
 }
 
 /* Notes a queue's head anew, from the queue itself. */
 static __always_inline void head_renew(s32 queue)
 {
+	u64 usage;
+
 	if (queue_ctx(queue)->waiting <= 0 && head_clear(queue, 0))
 		return;
-	head_look(queue);
+	usage = head_look(queue);
+	/* It is counted and not yet linked in: somebody shall look again, soon. */
+	head_set(queue, usage == NO_USAGE ? 0 : usage);
 }
 
 /* The head of a queue may have changed. */
@@ -240,7 +239,7 @@ verified_alone s32 queue_come(struct task_struct *p __arg_trusted,
 	tc->counted = counted;
 	queue_ages(queue, p->scx.runnable_at, __sync_fetch_and_add(&queue_ctx(queue)->waiting, 1));
 	if (usage < head_usage(queue))
-		head_set(queue, usage, tc->waits_since);
+		head_set(queue, usage);
 	count(counted, queue, 1);
 	if (counted & COUNTED_SHARED) {
 		cell = cell_ctx(counted & COUNTED_CELL);

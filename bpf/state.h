@@ -82,8 +82,6 @@ struct sums {
 	u64 split;
 	/* system-v, 4.3bsd: CPU time for which priority falls by one point. */
 	u64 point_ns;
-	/* Whether CPUs are so far apart that tasks stay: see stays.h. */
-	bool stays;
 } sums;
 
 static __always_inline void sums_make(void)
@@ -108,8 +106,6 @@ struct queue_ctx {
 	/* Usage of the first task in the queue, and its epoch. */
 	u64 head;
 	u64 head_epoch;
-	/* Where tasks stay: that task's waits_since. */
-	u64 head_since;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
@@ -134,8 +130,6 @@ struct cpu_ctx {
 	u64 running_usage;
 	/* See candidates.h. */
 	struct candidate best;
-	/* The best of those that are left to other caches. */
-	struct candidate left;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
@@ -153,10 +147,6 @@ struct cpu_ctx {
 	bool is_idle;
 	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
 	bool is_claimed;
-	/* Where tasks stay: a higher class has taken it; and it looks for work with nothing to go
-	 * on with. */
-	bool is_held;
-	bool would_idle;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
 	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */

@@ -85,10 +85,6 @@ verified_alone int take(s32 queue, s32 cpu)
 	}
 	queue_taken(queue);
 	taken_from(cpu_of_queue(queue), cpu);
-	/* What had to wait before CPUs elsewhere could have it is not all for this one. */
-	if (sums.stays && cpu_ctx(cpu)->would_idle && stay_of(cpu_of_queue(queue), cpu) &&
-	    queue_ctx(queue)->waiting > 1)
-		spill(queue);
 	return true;
 }
 
@@ -100,8 +96,7 @@ verified_alone int take_from_cell(u32 cell, s32 cpu)
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 other = member(cell, i);
 
-		if (queue_ctx(shared_queue(other))->waiting > 0 && !is_left_to_others(other, cpu) &&
-		    take(shared_queue(other), cpu))
+		if (queue_ctx(shared_queue(other))->waiting > 0 && take(shared_queue(other), cpu))
 			return true;
 		if (queue_ctx(bound_queue(other))->strays > 0 && take(bound_queue(other), cpu))
 			return true;
@@ -120,29 +115,13 @@ static __always_inline bool has_work(u32 index, u32 part, u32 i)
 	return (is_own_part ? cc->waiting : cc->outgoing) > 0 || cc->strays > 0;
 }
 
-/* Whether all that waits in a cell is left to others. */
-verified_alone int is_cell_left(u32 cell, s32 cpu)
-{
-	u32 i;
-
-	if (!sums.stays || cell_ctx(cell)->strays > 0)
-		return false;
-	bpf_for(i, first_member(cell), end_of_members(cell)) {
-		s32 other = member(cell, i);
-
-		if (queue_ctx(shared_queue(other))->waiting > 0 && !is_left_to_others(other, cpu))
-			return false;
-	}
-	return true;
-}
-
 verified_alone int is_work_in(u32 index, s32 cpu)
 {
 	u32 part = part_of(shape_at(index), cpu);
 	u32 i;
 
 	bpf_for(i, 0, shape_at(index)->nr_cells) {
-		if (has_work(index, part, i) && !is_cell_left(index << QUEUE_CPU_BITS | i, cpu))
+		if (has_work(index, part, i))
 			return true;
 	}
 	return false;

@@ -116,16 +116,6 @@ static __always_inline u64 declared_number(struct task_struct *p, struct hearth_
 /* Who makes a new task, or NULL. */
 #define maker_of(args) ((args)->fork ? bpf_get_current_task_btf() : NULL)
 
-/* Whether a core idles with all its threads. */
-static __always_inline bool is_core_idle(s32 cpu)
-{
-	const struct cpumask *cores = scx_bpf_get_idle_smtmask();
-	bool is_idle = bpf_cpumask_test_cpu(cpu, cores);
-
-	scx_bpf_put_idle_cpumask(cores);
-	return is_idle;
-}
-
 /* The first task of a queue, or NULL. */
 static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 {

@@ -59,7 +59,6 @@ enum {
 	SCX_ENQ_REENQ = 1ull << 40,
 	SCX_WAKE_SYNC = 1 << 4,
 	SCX_KICK_IDLE = 1 << 0,
-	SCX_PICK_IDLE_CORE = 1 << 0,
 	SCX_KICK_PREEMPT = 1 << 1,
 	SCX_OPS_KEEP_BUILTIN_IDLE = 1 << 0,
 	SCX_OPS_ENQ_LAST = 1 << 1,

@@ -47,13 +47,12 @@ impl Scheduler {
         }
     }
 
-    /// Its policy as a file; nothing if it is the kernel's. What was named with other numbers, as in
-    /// `fair:quantum=30ms`, has a name there that a file may have.
+    /// Its policy as a file; nothing if it is the kernel's. With other numbers, as in `fair:quantum=30ms`, it
+    /// has the preset's name there, for these are no part of a name in a file.
     pub(crate) fn policy_text(&self) -> String {
         let Self::Hearth(policy) = self else { return String::new() };
-        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        let letters = policy.name.chars().take(64).map(|letter| if fits(letter) { letter } else { '-' });
-        Policy { name: letters.collect(), ..(**policy).clone() }.to_toml()
+        let preset = policy.name.split(':').next().unwrap_or_default();
+        Policy { name: preset.into(), ..(**policy).clone() }.to_toml()
     }
 
     /// In a sentence.
@@ -95,7 +94,8 @@ mod tests {
 
     #[test]
     fn a_policy_with_other_numbers_is_a_file_that_can_be_read() {
-        let long = "fair:quantum=30ms:credit.time=20ms:credit.processor=10ms:stay.llc=15ms:stay.node=35ms";
+        let long =
+            "fair:quantum=30ms:credit.time=20ms:credit.processor=10ms:credit.llc=10ms:credit.node=40ms";
         let policy = Policy::load(long).unwrap();
         let scheduler = Scheduler::Hearth(Box::new(policy.clone()));
         assert_eq!(scheduler.name(), format!("hearth:{long}"));

@@ -1,4 +1,4 @@
-//! A machine whose cores have hardware threads: the kernel verifies and keeps what looks for whole cores.
+//! A machine whose cores have hardware threads: the kernel verifies and keeps what looks for them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ const SCRIPT: &str = "
 section threads
 cat /sys/devices/system/cpu/cpu0/topology/thread_siblings_list
 section start
-start --policy fair:stay.llc=500us
+start
 section tasks
 tasks spin 500 0,0,0,0,0,0,0,0,0,0,0,0
 tasks sleepers 4 500 2 2000
@@ -27,7 +27,7 @@ fn output() -> Option<&'static Output> {
 }
 
 #[test]
-fn its_cores_have_threads_and_the_scheduler_stays() {
+fn its_cores_have_threads_and_the_scheduler_is_kept() {
     let Some(output) = output() else { return };
     assert_eq!(line(output, "threads"), "0-1", "the guest's CPUs 0 and 1 are threads of one core");
     assert_eq!(first(output, "start", "start").text("ops_name"), Some("hearth"));

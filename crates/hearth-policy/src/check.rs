@@ -3,7 +3,7 @@
 use hearth_machine::located::{Fault, name, within};
 use hearth_machine::units::Nanoseconds;
 
-use crate::{ClassNames, Credit, Policy, Stay};
+use crate::{ClassNames, Credit, Policy};
 
 const MICROSECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
@@ -13,7 +13,6 @@ const SECOND: u64 = 1_000_000_000;
 const LONGEST_QUANTUM: u64 = SECOND;
 const LARGEST_CREDIT: u64 = 2 * SECOND;
 const LARGEST_SUM: u64 = 4 * SECOND;
-const LONGEST_STAY: u64 = SECOND;
 
 impl Policy {
     /// Checks that the scheduler can follow the policy. [`Policy::parse`] has done so already; a
@@ -28,7 +27,6 @@ impl Policy {
         let saturation_ns = self.saturation_ns.unwrap_or(SECOND);
         within("saturation", saturation_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
         self.check_credit()?;
-        self.check_stay()?;
         self.check_searched()?;
         self.check_complex()?;
         self.check_attached()?;
@@ -50,20 +48,6 @@ impl Policy {
                 what,
                 format!("make them {} at most", Nanoseconds(LARGEST_SUM)),
             ));
-        }
-        Ok(())
-    }
-
-    fn check_stay(&self) -> Result<(), Fault> {
-        let Stay { llc_ns, node_ns } = self.stay;
-        for (key, stay_ns) in [("llc", llc_ns), ("node", node_ns)] {
-            waits(format!("stay.{key}"), stay_ns, 0, LONGEST_STAY)?;
-            if stay_ns > 0 && self.discipline.has_run_queue() {
-                let name = self.discipline.name();
-                let what = format!("under {name} tasks wait in one queue, and stay nowhere");
-                let mend = "remove it, or write `discipline = \"fair\"`";
-                return Err(Fault::new(format!("stay.{key}"), what, mend));
-            }
         }
         Ok(())
     }

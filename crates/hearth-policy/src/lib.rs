@@ -50,8 +50,6 @@ pub struct Policy {
     pub quantum_ns: u64,
     /// What warmth is worth.
     pub credit: Credit,
-    /// How long a task waits near the caches where it last ran, though CPUs elsewhere idle.
-    pub stay: Stay,
     /// Whether every task that last ran on a CPU has the `time` credit there, and not only the
     /// very last one, each less what has faded since it ran. Costs a scan of the CPU's queue.
     /// (Torrellas et al. 1995, section 5.4.)
@@ -132,23 +130,6 @@ pub struct Credit {
     pub fragment_ns: u64,
 }
 
-/// How long a task waits in all before a CPU far from it takes it that would idle: about what the task loses by
-/// the move. 0 each, as in all papers: at once.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stay {
-    /// The CPU has another last-level cache.
-    pub llc_ns: u64,
-    /// It is on another memory node; on top.
-    pub node_ns: u64,
-}
-
-impl Stay {
-    /// The longest.
-    pub fn sum_ns(&self) -> u64 {
-        self.llc_ns.saturating_add(self.node_ns)
-    }
-}
-
 impl Credit {
     /// The most that a task can have on one CPU.
     pub fn sum_ns(&self) -> u64 {
@@ -194,7 +175,6 @@ impl Policy {
                 processor_ns: u64::from(a_p) * POINT_NS,
                 ..Credit::default()
             },
-            stay: Stay::default(),
             complex: false,
             fade_permille: 0,
             attached: false,

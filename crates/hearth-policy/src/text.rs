@@ -4,7 +4,7 @@ use hearth_machine::located::{self, Fault, LocatedError};
 use hearth_machine::units::Nanoseconds;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClassNames, Credit, Discipline, Policy, Stay, UNIX_DECAY_NS};
+use crate::{ClassNames, Credit, Discipline, Policy, UNIX_DECAY_NS};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -25,8 +25,6 @@ struct File {
     fade: Option<f64>,
     #[serde(default)]
     credit: CreditText,
-    #[serde(default, skip_serializing_if = "StayText::is_empty")]
-    stay: StayText,
     #[serde(default, skip_serializing_if = "IsolationText::is_empty")]
     isolation: IsolationText,
 }
@@ -52,19 +50,6 @@ struct CreditText {
     llc: Nanoseconds,
     node: Nanoseconds,
     fragment: Nanoseconds,
-}
-
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-struct StayText {
-    llc: Nanoseconds,
-    node: Nanoseconds,
-}
-
-impl StayText {
-    fn is_empty(&self) -> bool {
-        self.llc.0 == 0 && self.node.0 == 0
-    }
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -144,7 +129,6 @@ impl File {
                 node_ns: self.credit.node.0,
                 fragment_ns: self.credit.fragment.0,
             },
-            stay: Stay { llc_ns: self.stay.llc.0, node_ns: self.stay.node.0 },
             complex: self.complex,
             fade_permille,
             attached: self.attached,
@@ -178,7 +162,6 @@ pub(crate) fn to_toml(policy: &Policy) -> String {
             node: Nanoseconds(policy.credit.node_ns),
             fragment: Nanoseconds(policy.credit.fragment_ns),
         },
-        stay: StayText { llc: Nanoseconds(policy.stay.llc_ns), node: Nanoseconds(policy.stay.node_ns) },
         isolation: IsolationText {
             cache_fair: policy.isolation.cache_fair.clone(),
             best_effort: policy.isolation.best_effort.clone(),

@@ -1,6 +1,6 @@
 //! What a wrong policy is told: file, line, key, what is wrong and how to mend it.
 
-use hearth_policy::{ClassNames, Credit, Discipline, Policy, PolicyError, Stay, presets};
+use hearth_policy::{ClassNames, Credit, Discipline, Policy, PolicyError, presets};
 use proptest::prelude::*;
 
 fn preset(name: &str) -> &'static str {
@@ -36,7 +36,6 @@ fn unknown_and_missing_keys_and_wrong_units_are_located() {
 fn values_out_of_bounds_are_refused() {
     insta::assert_snapshot!(errors_after(&[
         ("light", "quantum = \"30 ms\"", "quantum = \"0 ms\""),
-        ("fair", "[credit]", "[stay]\nllc = \"2 s\"\n[credit]"),
         ("light", "decay = \"1 s\"", "decay = \"1 us\""),
         ("unix", "saturation = \"800 ms\"", "saturation = \"1 ms\""),
         ("light", "time = \"120 ms\"", "time = \"2 hours\""),
@@ -76,7 +75,6 @@ fn contradictions_are_refused() {
         ("fair", "\nquantum", "\ndecay = \"1 s\"\nquantum"),
         ("fixed", "\nquantum", "\nsaturation = \"1 s\"\nquantum"),
         ("fair", "\nquantum", "\nattached = true\nquantum"),
-        ("light", "[credit]", "[stay]\nllc = \"1 ms\"\n[credit]"),
         ("complex", "\"system-v\"\nquantum = \"30 ms\"\ndecay = \"1 s\"", "\"fair\"\nquantum = \"30 ms\""),
         ("attached", "attached = true", "attached = true\n[credit]\nprocessor = \"1 ms\""),
     ]));
@@ -133,7 +131,6 @@ proptest! {
         credits in prop::array::uniform5(1_u64..800_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
         attached in any::<bool>(),
-        stays in prop::array::uniform2(0_u64..1_000_000_000),
         cache_fair in prop::collection::vec("[a-z/.:\"]{6,9}", 0..3),
         best_effort in prop::collection::vec("[A-Z/.]{2,5}", 0..3),
     ) {
@@ -148,7 +145,6 @@ proptest! {
             saturation_ns: saturation_ms.filter(|_| searches).map(|ms| ms * 1_000_000),
             quantum_ns: quantum_us * 1000,
             credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
-            stay: if searches { Stay::default() } else { Stay { llc_ns: stays[0], node_ns: stays[1] } },
             complex: fade_permille.is_some(),
             fade_permille: fade_permille.unwrap_or(0),
             attached,

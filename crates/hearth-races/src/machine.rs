@@ -58,10 +58,6 @@ impl Machine {
         self.host.now_ns.get()
     }
 
-    pub(crate) fn tick_ns(&self) -> u64 {
-        self.tick_ns
-    }
-
     pub(crate) fn random(&self, end: u32) -> u32 {
         self.host.random(end)
     }

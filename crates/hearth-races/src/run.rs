@@ -8,8 +8,8 @@ use crate::setting::{Outcome, Setting, Violation};
 use crate::switch;
 use corosensei::Coroutine;
 use hearth_native::{PF_KTHREAD, Scheduler, TaskStruct};
-use hearth_policy::{Policy, Stay};
-use hearth_scx::{Current, Kernel, Pid, Scx, Shape, Task};
+use hearth_policy::Policy;
+use hearth_scx::{Current, Kernel, Scx, Shape, Task};
 use hearth_seam::queue_of;
 use std::cell::Cell;
 use std::io::{Error, ErrorKind};
@@ -65,7 +65,7 @@ pub fn run(
         machine.wake_after(0, task.cpu(), task.pid());
     }
     let plans = setting.plans.then(|| Plans::new(&machine)).transpose()?;
-    let mut run = Run::new(Rc::new(machine), policy.stay, setting, load, plans);
+    let mut run = Run::new(Rc::new(machine), setting, load, plans);
     Ok(switch::with_accesses(&scx, || run.until(setting.duration_ns)))
 }
 
@@ -104,7 +104,6 @@ struct Run {
     has_hotplug: bool,
     plans: Option<Plans>,
     longest_wait_ns: u64,
-    stay: Stay,
     cpus: Vec<Cpu>,
     /// Turns for which a CPU is stopped.
     stalled: Vec<u32>,
@@ -133,7 +132,7 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(machine: Rc<Machine>, stay: Stay, setting: Setting, load: Load, plans: Option<Plans>) -> Self {
+    fn new(machine: Rc<Machine>, setting: Setting, load: Load, plans: Option<Plans>) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
         let habits = Habits::any(&machine, setting.unequal, setting.fragments);
         let longest_wait_ns = setting.longest_wait_ns;
@@ -157,7 +156,6 @@ impl Run {
             has_hotplug,
             plans,
             longest_wait_ns,
-            stay,
             cpus,
             stalled,
             is_resting,
@@ -232,11 +230,11 @@ impl Run {
         self.rest()?;
         self.outcome.rests += 1;
         self.check_heads()?;
-        if self.idle_beside_work().is_some() {
+        if self.machine.idle_beside_work().is_some() {
             self.outcome.mended_by_tick += 1;
             self.machine.tick_all();
             self.rest()?;
-            if let Some((cpu, task)) = self.idle_beside_work() {
+            if let Some((cpu, task)) = self.machine.idle_beside_work() {
                 return Err(Violation::IdleBesideWork { cpu, task, at_ns: self.machine.now_ns() });
             }
         }
@@ -246,13 +244,6 @@ impl Run {
         self.is_resting.set(false);
         (0..self.cpus.len()).for_each(|cpu| self.machine.settle(cpu, false));
         Ok(())
-    }
-
-    /// A stay is over at the tick after it, or at the next one: a CPU that is woken for a task may find another
-    /// that goes first.
-    fn idle_beside_work(&self) -> Option<(usize, Pid)> {
-        let tick_ago_ns = self.machine.now_ns().saturating_sub(self.machine.tick_ns());
-        self.machine.idle_beside_work(self.stay, tick_ago_ns * 1000)
     }
 
     /// A CPU goes away or comes back, with all CPUs at rest.

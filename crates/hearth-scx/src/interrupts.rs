@@ -1,8 +1,6 @@
 //! What happens in interrupts: the tick, and kicks.
 
-use crate::task::Place;
 use crate::{Current, Host, Kernel, Task};
-use hearth_policy::Stay;
 use std::rc::Rc;
 
 impl<H: Host> Kernel<H> {
@@ -37,35 +35,14 @@ impl<H: Host> Kernel<H> {
         }
     }
 
-    /// A CPU with nothing to do although a task waits that it could run, and the task. Tasks that declare what
-    /// they work on may wait for their data, and those that stay where their data is for CPUs near it.
-    pub fn idle_beside_work(&self, stay: Stay, now_ps: u64) -> Option<(usize, crate::Pid)> {
+    /// A CPU with nothing to do although a task waits that it could run, and the task. Tasks that declare what they work on may wait for their data.
+    pub fn idle_beside_work(&self) -> Option<(usize, crate::Pid)> {
         let is_for_any = |task: &&Rc<Task>| task.is_in_dispatch_queue() && task.sched.declared.get() == 0;
         self.tasks().iter().filter(is_for_any).find_map(|task| {
             let cpus = self.cpus_open_to(task);
-            let is_idle = |cpu: &usize| {
-                self.current(*cpu) == Current::Idle
-                    && cpus >> cpu & 1 == 1
-                    && !self.may_stay(task, *cpu, stay, now_ps)
-            };
+            let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle && cpus >> cpu & 1 == 1;
             (0..self.cpus()).find(is_idle).map(|cpu| (cpu, task.pid()))
         })
-    }
-
-    /// Whether a policy lets a task wait although a CPU idles that could run it: that is not near enough for as
-    /// long as the task has waited, or the task is not the first of its queue.
-    pub fn may_stay(&self, task: &Task, cpu: usize, stay: Stay, now_ps: u64) -> bool {
-        let is_far = |level: usize| self.shape.near[task.cpu()][level] >> cpu & 1 == 0;
-        let parts_ns = [(0, stay.llc_ns), (1, stay.node_ns)];
-        let stay_ns: u64 = parts_ns.iter().filter(|(level, _)| is_far(*level)).map(|(_, ns)| ns).sum();
-        let waited_ps = task.waits_since_ps().map_or(0, |since_ps| now_ps.saturating_sub(since_ps));
-        stay_ns > 0 && (waited_ps < stay_ns * 1000 || !self.is_first_in_queue(task))
-    }
-
-    fn is_first_in_queue(&self, task: &Task) -> bool {
-        let Place::Queue { id, .. } = task.place.get() else { return false };
-        let queues = self.queues.borrow();
-        queues.by_id.get(&id).and_then(|queue| queue.iter().next()) == Some(task.pid())
     }
 
     /// The CPUs that may take a task which waits, as bits: the one to which it is attached, unless its mask

@@ -88,10 +88,6 @@ shared! {
         pub node_ns: u64,
         /// Credit where the fragment that a task declares lives.
         pub fragment_ns: u64,
-        /// How long a task waits before a CPU of another last-level cache takes it that would idle.
-        pub stay_llc_ns: u64,
-        /// How much longer before one of another memory node does.
-        pub stay_node_ns: u64,
         /// [`COMPLEX`]: credit lost for each unit of time away, in thousandths.
         pub fade_milli: u32,
         /// [`FIXED`], [`FAIR`], [`SYSTEM_V`] or [`BSD`].
@@ -319,10 +315,6 @@ shared! {
         pub charged_ns: u64,
         /// [`COMPLEX`]: when it ran last.
         pub stopped_at: u64,
-        /// Where tasks stay: how long it has waited since it came to its cache.
-        pub waited_ns: u64,
-        /// Since when it would have, had all of its waits been this one; 0 if any CPU may take it at once.
-        pub waits_since: u64,
         /// How often it began to run.
         pub runs: u64,
         /// How often it began on another CPU than before: of the same cache domain, of the same node, of

@@ -17,8 +17,6 @@ impl Policy {
             llc_ns: policy.credit.llc_ns,
             node_ns: policy.credit.node_ns,
             fragment_ns: policy.credit.fragment_ns,
-            stay_llc_ns: policy.stay.llc_ns,
-            stay_node_ns: policy.stay.node_ns,
             fade_milli: policy.fade_permille,
             discipline: match policy.discipline {
                 Discipline::Fixed => FIXED,

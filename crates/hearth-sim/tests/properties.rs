@@ -5,7 +5,7 @@
 mod planners;
 
 use hearth_machine::Machine;
-use hearth_policy::{Credit, Discipline, Policy, Stay};
+use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::memory::Memory;
 use hearth_sim::sync::{Lock, Semaphore};
 use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
@@ -54,15 +54,6 @@ fn policy() -> impl Strategy<Value = Policy> {
                 quantum_ns: quantum_ms * 1_000_000,
                 credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
                 discipline,
-                // In every second policy that has queues for CPUs.
-                stay: if discipline.has_run_queue() || kind < 2 {
-                    Stay::default()
-                } else {
-                    Stay {
-                        llc_ns: (llc_ns / 4).min(20 * 1_000_000),
-                        node_ns: (node_ns / 4).min(20 * 1_000_000),
-                    }
-                },
                 complex: discipline.has_run_queue() && kind == 0,
                 fade_permille: if discipline.has_run_queue() && kind == 0 { 2000 } else { 0 },
                 attached: discipline.has_run_queue() && kind == 1,

@@ -73,35 +73,6 @@ fn a_task_moves_only_when_it_has_had_less_by_the_processor_credit() {
     }
 }
 
-/// Six tasks that block again and again, on four CPUs with a cache each.
-#[test]
-fn a_task_moves_once_for_each_stay_that_it_has_waited() {
-    let moves = |policy: &str| {
-        let mut simulation = simulation(&Policy::load(policy).unwrap(), &Options::default());
-        for task in 0..6 {
-            let mut application = Application::new(&format!("task{task}"));
-            application.task("blocks", move |cpu| {
-                for _ in 0..200 {
-                    cpu.compute(66_000);
-                    cpu.sleep_ns(1_500_000 + task * 100_000);
-                }
-            });
-            simulation.add(application);
-        }
-        simulation.run().unwrap().total.cpu_moves
-    };
-    let [none, some, few, longest] = [0, 5, 20, 1000].map(|ms| moves(&format!("fair:stay.llc={ms}ms")));
-    assert!(none > 10 * some && some > few, "{none}, {some}, {few} moves");
-    assert!(longest <= few, "{longest} moves in less than a stay: to who wakes a task");
-}
-
-/// Tasks that always wait for less than their stay do not do so for ever.
-#[test]
-fn stays_leave_no_cpu_idle_for_long() {
-    let result = spin(&Policy::load("fair:stay.llc=50ms").unwrap(), 3);
-    assert!(result.idle_share < 0.05, "idle {}", result.idle_share);
-}
-
 #[test]
 fn an_attached_task_never_moves() {
     let result = spin(&Policy::load("attached").unwrap(), 2);

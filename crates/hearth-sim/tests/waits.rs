@@ -7,7 +7,7 @@
 mod planners;
 
 use hearth_machine::Machine;
-use hearth_policy::{Credit, Discipline, Policy, Stay};
+use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::{Application, Class, Cpu, Options, SimError, Simulation};
 use planners::{Who, who};
 use proptest::prelude::*;
@@ -89,12 +89,6 @@ fn random_policy() -> impl Strategy<Value = Policy> {
                 quantum_ns: quantum_ms * MS,
                 credit: Credit { time_ns, processor_ns, llc_ns, node_ns, fragment_ns },
                 discipline,
-                // In every second policy that has queues for CPUs.
-                stay: if discipline.has_run_queue() || kind < 2 {
-                    Stay::default()
-                } else {
-                    Stay { llc_ns: (llc_ns / 4).min(20 * MS), node_ns: (node_ns / 4).min(20 * MS) }
-                },
                 complex: discipline.has_run_queue() && kind == 0,
                 fade_permille: if discipline.has_run_queue() && kind == 0 { 2000 } else { 0 },
                 attached: discipline.has_run_queue() && kind == 1,

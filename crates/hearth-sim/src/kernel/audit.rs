@@ -30,7 +30,7 @@ impl Audit {
     }
 
     fn look_for_idle(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
-        let idles = kernel.idles_beside_work(now_ps).filter(|_| !self.attached);
+        let idles = kernel.idles_beside_work().filter(|_| !self.attached);
         if idles.is_none() {
             self.idles_since_ps = None;
             return None;
@@ -84,7 +84,7 @@ impl Kernel {
         (!right).then(|| format!("{label} is {state:?}, runs on {running} CPUs, queued: {queued}"))
     }
 
-    fn idles_beside_work(&self, now_ps: u64) -> Option<String> {
+    fn idles_beside_work(&self) -> Option<String> {
         // A CPU that was idle and has been told to look is as good as running.
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
         let is_idle = |cpu: &usize| self.scx.online() >> cpu & 1 == 1 && !self.is_active(*cpu);
@@ -92,11 +92,7 @@ impl Kernel {
             // One that declares what it works on may wait for its data.
             let is_free = |task: &&Task| task.scx.sched.declared.get() == 0;
             let waits = |task: &&Task| task.scx.waits_since_ps().is_some() && task.scx.may_run_on(cpu);
-            // A tick finds who has stayed for long enough.
-            let stays = |task: &&Task| {
-                self.scx.may_stay(&task.scx, cpu, self.stay, now_ps.saturating_sub(self.tick_ps))
-            };
-            let waiting = self.tasks.iter().filter(is_free).filter(waits).filter(|task| !stays(task)).count();
+            let waiting = self.tasks.iter().filter(is_free).filter(waits).count();
             (waiting > coming).then(|| {
                 format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
             })

@@ -29,9 +29,9 @@ use fragments::Found;
 use hearth_hardware::{Counters, Hardware, Port};
 use hearth_machine::Machine;
 use hearth_native::{Scheduler, TaskStruct};
+use hearth_policy::Policy;
 use hearth_policy::pages::InMiss;
 use hearth_policy::snapshot::Class;
-use hearth_policy::{Policy, Stay};
 use hearth_scx::{Scx, Shape};
 use higher::HigherClass;
 use host::Ports;
@@ -93,7 +93,6 @@ pub(crate) struct Kernel {
     records_runs: bool,
     /// Whether the policy heeds what tasks declare, and where that was found.
     follows_fragments: bool,
-    stay: Stay,
     found: Found,
     domain_of: Vec<usize>,
     node_of: Vec<usize>,
@@ -145,7 +144,6 @@ impl Kernel {
             classes: BTreeMap::new(),
             runs: options.record_runs.then(|| Runs::new(machine.cpus(), machine.cycle_ps())),
             records_runs: options.record_runs,
-            stay: policy.stay,
             follows_fragments: policy.credit.fragment_ns > 0,
             found: Found::default(),
             domain_of: (0..machine.cpus()).map(|cpu| cpu / machine.domain_cpus()).collect(),
