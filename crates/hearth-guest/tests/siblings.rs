@@ -1,4 +1,4 @@
-//! A machine whose cores have hardware threads: the kernel verifies and keeps what looks for them.
+//! A machine whose cores have hardware threads, where the kernel's search finds idle CPUs, whole cores first.
 
 #![allow(clippy::unwrap_used)]
 
