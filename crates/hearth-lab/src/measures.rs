@@ -74,13 +74,13 @@ fn tally<'a>(run: &'a RunResult, application: &'a str) -> Option<&'a Tally> {
 /// How far apart the applications' rates of CPU time are while all of them run, in percent of their
 /// mean. From the second sample on, so that the start does not count.
 fn slope_spread(run: &RunResult) -> Option<f64> {
-    let first_end_ns =
-        run.applications.iter().map(|application| application.start_ns + application.execution_ns).min()?;
+    let ends = run.awaited().map(|(_, application)| application.start_ns + application.execution_ns);
+    let first_end_ns = ends.min()?;
     let mut samples = run.samples.iter().filter(|sample| sample.at_ns < first_end_ns).skip(1);
     let first = samples.next()?;
     let last = samples.last()?;
-    let rates: Vec<f64> =
-        last.cpu_ns.iter().zip(&first.cpu_ns).map(|(late, early)| (late - early) as f64).collect();
+    let rate = |(at, _)| Some((last.cpu_ns.get(at)? - first.cpu_ns.get(at)?) as f64);
+    let rates: Vec<f64> = run.awaited().filter_map(rate).collect();
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(a, b), &rate| (a.min(rate), b.max(rate)));
     Some(100.0 * (most - least) / mean)

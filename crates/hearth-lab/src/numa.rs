@@ -38,8 +38,9 @@ pub(crate) struct Response {
 }
 
 pub(crate) fn response(run: &RunResult, base: &RunResult) -> Response {
-    let pairs = run.applications.iter().zip(&base.applications);
-    let ratios: Vec<f64> = pairs.map(|(is, was)| is.execution_ns as f64 / was.execution_ns as f64).collect();
+    let pairs = run.awaited().zip(base.awaited());
+    let ratios: Vec<f64> =
+        pairs.map(|((_, is), (_, was))| is.execution_ns as f64 / was.execution_ns as f64).collect();
     let count = ratios.len() as f64;
     let mean = ratios.iter().sum::<f64>() / count;
     let square: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
@@ -112,6 +113,7 @@ mod tests {
             node_switches_ns,
             tally: Tally::default(),
             parallel: None,
+            is_background: false,
         }
     }
 

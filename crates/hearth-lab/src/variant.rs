@@ -21,6 +21,8 @@ pub struct Variant {
     pub frames: Option<Frames>,
     /// When CPUs tick.
     pub ticks: Option<Ticks>,
+    /// A program that runs beside those of every workload, and has no end: `daemons`.
+    pub beside: Option<String>,
 }
 
 /// When the CPUs of a machine tick.
@@ -45,15 +47,19 @@ pub struct VariantResult {
 impl Variant {
     /// What is wrong with it, and how to mend it.
     pub(crate) fn check(&self, baseline: &str) -> Result<(), (String, String)> {
-        let Self { policies, starts, frames, ticks, .. } = self;
-        if policies.is_none() && starts.is_none() && frames.is_none() && ticks.is_none() {
-            let mend = "add `policies`, `starts`, `frames` or `ticks`";
+        let Self { policies, starts, frames, ticks, beside, .. } = self;
+        if policies.is_none() && starts.is_none() && frames.is_none() && ticks.is_none() && beside.is_none() {
+            let mend = "add `policies`, `starts`, `frames`, `ticks` or `beside`";
             return Err((format!("{:?} varies nothing", self.name), mend.to_owned()));
         }
         if let Some(starts) = self.starts.filter(|starts| !hearth_workloads::LATER.contains(starts)) {
             let (least, most) = (hearth_workloads::LATER.start(), hearth_workloads::LATER.end());
             let what = format!("programs cannot start {starts} times as late");
             return Err((what, format!("give a number from {least} to {most}")));
+        }
+        if let Some(beside) = beside {
+            hearth_workloads::endless(beside)
+                .map_err(|error| ("what runs beside has no end".to_owned(), error.to_string()))?;
         }
         let varied = self.policy(baseline);
         Policies::load(&varied).map(|_| ()).map_err(|error| {
@@ -84,6 +90,12 @@ impl Variant {
                 format!("{}:starts={starts}", setup.workload)
             }
             _ => setup.workload.clone(),
+        };
+        let workload = match &self.beside {
+            Some(beside) if setup.setting.is_none() && setup.sampled.is_none() => {
+                format!("{workload}+{beside}")
+            }
+            _ => workload,
         };
         Setup { policy, workload, ..setup.clone() }
     }
@@ -155,12 +167,29 @@ mod tests {
     }
 
     #[test]
+    fn what_runs_beside_is_a_part_of_every_workload() {
+        let beside = Some("daemons".to_owned());
+        let variant = Variant { beside, starts: Some(0.5), ..Variant::default() };
+        for (workload, varied) in
+            [("engineering", "engineering:starts=0.5+daemons"), ("oltp+matrix", "oltp+matrix+daemons")]
+        {
+            let setup = variant.applied(&Setup::new(workload, "unix"));
+            assert_eq!(setup.workload, varied);
+            assert!(hearth_workloads::mix(varied).is_ok());
+        }
+    }
+
+    #[test]
     fn a_variant_that_is_none_is_refused() {
         let wrong = |variant: Variant| variant.check("unix").unwrap_err().0;
         assert!(wrong(Variant { name: "x".into(), ..Variant::default() }).contains("varies nothing"));
         for starts in [-1.0, f64::NAN, 1e9] {
             let variant = Variant { starts: Some(starts), ..Variant::default() };
             assert!(wrong(variant).contains("times as late"));
+        }
+        for (beside, wanted) in [("demons", "no program is called"), ("matrix", "comes to its end")] {
+            let variant = Variant { beside: Some(beside.into()), ..Variant::default() };
+            assert!(variant.check("unix").unwrap_err().1.contains(wanted), "{beside}");
         }
         let policies = Some("dceay=2s".to_owned());
         assert!(wrong(Variant { policies, ..Variant::default() }).contains("dceay"));

@@ -27,6 +27,10 @@ frames = "shuffled"
 name = "other ticks"
 ticks = "apart"
 
+[[variant]]
+name = "daemons"
+beside = "daemons"
+
 [[claim]]
 id = "X1"
 kind = "outcome"
@@ -51,12 +55,12 @@ fn a_variant_that_turns_a_verdict_is_named() {
     assert_eq!(few.turned_by(), ["short quanta"]);
     assert_eq!((some.verdict, some.fragile), (Verdict::Holds, false), "{some:?}");
     let verdicts: Vec<_> = few.variants.iter().map(|variant| variant.verdict).collect();
-    assert_eq!(verdicts, [Verdict::DoesNotHold, Verdict::Holds, Verdict::Holds]);
+    assert_eq!(verdicts, [Verdict::DoesNotHold, Verdict::Holds, Verdict::Holds, Verdict::Holds]);
 }
 
 #[test]
 fn variants_are_read_with_the_experiment_and_wrong_ones_refused() {
-    for (name, variants) in [("T", 4), ("N", 4), ("D", 0)] {
+    for (name, variants) in [("T", 5), ("N", 5), ("D", 0)] {
         assert_eq!(Experiment::load(name).unwrap().variants.len(), variants, "{name}");
     }
     for (from, to, wanted) in [
@@ -64,6 +68,7 @@ fn variants_are_read_with_the_experiment_and_wrong_ones_refused() {
         ("frames = \"shuffled\"", "", "varies nothing"),
         ("frames =", "farmes =", "did you mean `frames`?"),
         ("ticks = \"apart\"", "ticks = \"never\"", "may be one of: in-step, apart"),
+        ("beside = \"daemons\"", "beside = \"matrix\"", "x.toml:20: variant[3]: what runs beside has no end"),
     ] {
         let error = Experiment::parse(&EXPERIMENT.replacen(from, to, 1), "x.toml").unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");

@@ -226,6 +226,9 @@ pub struct ApplicationResult {
     /// What happened in its parallel section, if it marks one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel: Option<Parallel>,
+    /// Whether it only ran beside the others, until they had ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_background: bool,
 }
 
 /// The parallel section of a program: what its wall clock and a monitor of the whole machine tell.
@@ -288,7 +291,8 @@ pub struct RunResult {
     pub cpus: usize,
     /// Time that CPUs were idle, of all their time until the last task ended.
     pub idle_share: f64,
-    /// Mean of the applications' execution times: the paper's execution time of a workload.
+    /// Mean of the applications' execution times, without those in the background: the paper's execution time of a
+    /// workload.
     pub mean_execution_ns: u64,
     /// All applications together.
     pub total: Tally,
@@ -316,6 +320,11 @@ pub struct RunResult {
 }
 
 impl RunResult {
+    /// The applications whose end the run is about, not those in the background, each with its place among all.
+    pub fn awaited(&self) -> impl Iterator<Item = (usize, &ApplicationResult)> {
+        self.applications.iter().enumerate().filter(|(_, application)| !application.is_background)
+    }
+
     pub(crate) fn sum(applications: &[ApplicationResult]) -> Tally {
         let mut total = Tally::default();
         applications.iter().for_each(|application| total.merge(&application.tally));

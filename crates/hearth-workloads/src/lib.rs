@@ -20,6 +20,8 @@
 //!
 //! [`tpcc`] and [`jbb`] stand for the database programs of the same paper, and [`speech`] for its speech recognizer.
 //!
+//! [`daemons`] has no end: it stands for what a system does by itself beside the others.
+//!
 //! Each program's named constants are the only things that were tuned, against the papers'
 //! descriptions of the applications and nothing else; for the first paper `examples/characterize.rs`
 //! prints the description of ours.
@@ -29,6 +31,7 @@ pub mod chat;
 pub mod cholesky;
 pub mod cool;
 pub mod custom;
+mod daemons;
 pub mod editor;
 mod filled;
 pub mod hack;
@@ -185,6 +188,8 @@ pub enum WorkloadError {
 #[derive(Clone, Copy)]
 enum Builder {
     Plain(fn(&Memory, f64, u64) -> Built),
+    /// One that only runs beside others.
+    Endless(fn(&Memory, f64, u64) -> Built),
     /// A task-parallel one, which can be started in many ways.
     Tasks(fn(&Memory, f64, u64, &Invocation) -> Built),
     /// One whose size is given with its name.
@@ -198,14 +203,14 @@ impl Builder {
         match self {
             Sized(_, parameters) => parameters,
             Spec(_) => spec::PARAMETERS,
-            Plain(_) | Tasks(_) => &[],
+            Plain(_) | Endless(_) | Tasks(_) => &[],
         }
     }
 }
 
-use Builder::{Plain, Sized, Spec, Tasks};
+use Builder::{Endless, Plain, Sized, Spec, Tasks};
 
-const PROGRAMS: [(Description, Builder); 39] = [
+const PROGRAMS: [(Description, Builder); 40] = [
     (matrix::DESCRIPTION, Plain(matrix::build)),
     (cholesky::DESCRIPTION, Plain(cholesky::build)),
     (mp3d::DESCRIPTION, Plain(mp3d::build)),
@@ -233,6 +238,7 @@ const PROGRAMS: [(Description, Builder); 39] = [
     (chat::DESCRIPTION, Sized(chat::build, chat::PARAMETERS)),
     (hack::DESCRIPTION, Sized(hack::build, hack::PARAMETERS)),
     (spin::DESCRIPTION, Plain(spin::build)),
+    (daemons::DESCRIPTION, Endless(daemons::build)),
     (spec::programs::ART.description, Spec(&spec::programs::ART)),
     (spec::programs::CRAFTY.description, Spec(&spec::programs::CRAFTY)),
     (spec::programs::GCC.description, Spec(&spec::programs::GCC)),
@@ -303,6 +309,9 @@ const LENGTHS: [&str; 3] = ["millions", "transactions", "frames"];
 pub fn endless(name: &str) -> Result<String, WorkloadError> {
     let description =
         Description::of(name).ok_or_else(|| WorkloadError::UnknownProgram { name: name.into() })?;
+    if matches!(builder(description.name), Ok(Endless(_))) {
+        return Ok(name.into());
+    }
     let names = || description.parameters().iter().map(|parameter| parameter.name);
     let length = LENGTHS.into_iter().find(|length| names().any(|name| name == *length));
     let length = length.ok_or_else(|| WorkloadError::Ends { name: name.into() })?;
@@ -321,7 +330,7 @@ pub fn build_invoked(
     invocation: &Invocation,
 ) -> Result<Built, WorkloadError> {
     match builder(name)? {
-        Plain(_) | Sized(..) | Spec(_) => Err(WorkloadError::NoTasks { name: name.into() }),
+        Plain(_) | Endless(_) | Sized(..) | Spec(_) => Err(WorkloadError::NoTasks { name: name.into() }),
         Tasks(_) => build_with(name, memory, scale, seed, invocation),
     }
 }
@@ -338,7 +347,7 @@ fn build_with(
         return Err(WorkloadError::BadScale { scale });
     }
     Ok(match builder {
-        Plain(build) => build(memory, scale, seed),
+        Plain(build) | Endless(build) => build(memory, scale, seed),
         Tasks(build) => build(memory, scale, seed, invocation),
         Sized(build, _) => build(memory, scale, seed, &numbers),
         Spec(program) => spec::build(program, memory, scale, seed, &numbers),

@@ -5,6 +5,7 @@ use crate::staggered::{Staggered, StaggeredJob};
 use crate::{Built, WorkloadError, build_with, named};
 use hearth_machine::units::Nanoseconds;
 use hearth_sim::memory::Memory;
+use std::path::Path;
 
 /// One program of a mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,16 +24,15 @@ pub struct Part {
     pub distributes: bool,
 }
 
-/// The programs of a mix such as `"oltp+custom:threads=8+matrix"`, which start together, or of a staggered workload,
-/// by its name or its TOML file.
+/// The programs of a mix such as `"oltp+custom:threads=8+matrix"`, which start together. In place of a program there may
+/// be a staggered workload, by its name or its TOML file.
 ///
 /// # Errors
 /// [`WorkloadError::UnknownProgram`] for a name that is no program's; a file that is wrong.
 pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
-    let jobs = match Staggered::find(text)? {
-        Some(Staggered { jobs, .. }) => jobs,
-        None => text.split('+').map(|program| at_once(program.trim())).collect(),
-    };
+    // A file's name may have a + in it.
+    let parts: Vec<&str> = if Path::new(text).is_file() { vec![text] } else { text.split('+').collect() };
+    let jobs = parts.into_iter().map(|part| jobs(part.trim())).collect::<Result<Vec<_>, _>>()?.concat();
     let part = |(index, job): (usize, &StaggeredJob)| {
         named(&job.program)?;
         let same = |jobs: &[StaggeredJob]| jobs.iter().filter(|other| other.program == job.program).count();
@@ -50,6 +50,11 @@ pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
         })
     };
     jobs.iter().enumerate().map(part).collect()
+}
+
+/// The programs of a part: a staggered workload, or a program by itself.
+fn jobs(part: &str) -> Result<Vec<StaggeredJob>, WorkloadError> {
+    Ok(Staggered::find(part)?.map_or_else(|| vec![at_once(part)], |staggered| staggered.jobs))
 }
 
 /// A program that starts with the machine.
@@ -136,6 +141,18 @@ mod tests {
     }
 
     #[test]
+    fn a_staggered_workload_may_be_a_part() {
+        let alone = mix("engineering:starts=2").unwrap();
+        let beside = mix("engineering:starts=2+daemons").unwrap();
+        assert_eq!(beside[..alone.len()], alone);
+        assert_eq!(
+            beside[alone.len()..].iter().map(|part| part.name.as_str()).collect::<Vec<_>>(),
+            ["daemons"]
+        );
+        assert!(mix("daemons+nowhere.toml").is_err());
+    }
+
+    #[test]
     fn a_workload_without_an_end_is_refused() {
         assert_eq!(crate::endless("tpcc:warehouses=2").unwrap(), "tpcc:warehouses=2,transactions=0");
         assert!(crate::endless("matrix").unwrap_err().to_string().contains("art"));
@@ -143,6 +160,8 @@ mod tests {
         let memory = Simulation::new(&machine, &policy, &Options::default()).unwrap().memory();
         let build = |mix: &str| build_mix(mix, &memory, 0.01, 1, Sharing::OneByOne);
         assert!(matches!(build("art:millions=0"), Err(WorkloadError::NoEnd { .. })));
+        assert!(matches!(build("daemons"), Err(WorkloadError::NoEnd { .. })));
+        assert_eq!(crate::endless("daemons").unwrap(), "daemons");
         assert_eq!(build("art:millions=0+spin").unwrap().len(), 2);
     }
 

@@ -11,9 +11,9 @@ use hearth_workloads::{Description, WorkloadError, build, build_mix, list};
 /// Short, but long enough for every kind of work that each program does.
 const SCALE: f64 = 0.04;
 
-/// Those that compute something: all but the scheduler's probe.
+/// Those that compute something, and come to an end.
 fn programs() -> impl Iterator<Item = &'static Description> {
-    list().iter().filter(|program| program.name != "spin")
+    list().iter().filter(|program| !["spin", "daemons"].contains(&program.name))
 }
 
 fn simulation(policy: &str, seed: u64) -> Simulation {
@@ -68,6 +68,24 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
         assert_eq!(first, again, "{}", program.name);
         assert_ne!(first.total.counters, other.total.counters, "{}", program.name);
     }
+}
+
+#[test]
+fn daemons_wake_up_as_often_as_is_said_and_count_for_no_time() {
+    // At this scale the probe computes for 0.8 s.
+    let mix = ["spin"; 16 * 4].join("+") + "+daemons";
+    let result = run(&mix, "standard", 1);
+    let seconds = result.elapsed_ns as f64 / 1e9;
+    let of = |name: &str| result.applications.iter().find(|application| application.name == name).unwrap();
+    let daemons = of("daemons");
+    assert!(daemons.is_background && seconds > 10.0, "{seconds} s");
+    let a_second = daemons.tally.switches as f64 / seconds;
+    assert!((1.8..3.0).contains(&a_second), "{a_second} switches a second");
+    let share = daemons.tally.cpu_ns as f64 / result.elapsed_ns as f64;
+    assert!(share > 0.0005 && share < 0.01, "{share} of a CPU");
+    assert_eq!(result.awaited().count(), 64);
+    let mean = result.awaited().map(|(_, application)| application.execution_ns).sum::<u64>() / 64;
+    assert_eq!(result.mean_execution_ns, mean);
 }
 
 #[test]

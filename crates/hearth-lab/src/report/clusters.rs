@@ -269,6 +269,7 @@ mod tests {
             node_switches_ns: Vec::new(),
             tally: Tally::default(),
             parallel: None,
+            is_background: false,
         };
         let corners = [(0, 0), (0, 0), (0, 1), (4, 1), (4, 2), (7, 2), (7, 1), (10, 1), (10, 0)];
         assert_eq!(active(&[job(0, 10), job(4, 3)]), corners);

@@ -258,29 +258,29 @@ impl Account {
             .zip(ports)
             .map(|(running, port)| running.idle_ps + end_ps.saturating_sub(port.now_ps()))
             .sum();
-        let applications: Vec<ApplicationResult> = self
-            .tallies
-            .into_iter()
-            .zip(self.names)
-            .zip(self.started_ps.iter().zip(&self.ended_ps))
-            .zip(self.places.into_iter().zip(self.parallel))
-            .map(|(((tally, name), (&started_ps, &ended_ps)), (place, parallel))| ApplicationResult {
+        let parts = self.tallies.into_iter().zip(self.names).zip(self.places.into_iter().zip(self.parallel));
+        let applications: Vec<ApplicationResult> = parts
+            .enumerate()
+            .map(|(at, ((tally, name), (place, parallel)))| ApplicationResult {
                 name,
-                start_ns: started_ps / 1000,
-                execution_ns: (ended_ps - started_ps) / 1000,
+                start_ns: self.started_ps[at] / 1000,
+                execution_ns: (self.ended_ps[at] - self.started_ps[at]) / 1000,
                 node_switches_ns: place.1,
                 tally,
                 parallel: parallel.0,
+                is_background: self.is_background[at],
             })
             .collect();
+        let awaited = applications.iter().filter(|application| !application.is_background);
+        let mean_execution_ns = awaited.clone().map(|application| application.execution_ns).sum::<u64>()
+            / awaited.count().max(1) as u64;
         let total = RunResult::sum(&applications);
         let counters = ports.iter().map(|port| port.counters());
         RunResult {
             elapsed_ns: end_ps / 1000,
             cpus: ports.len(),
             idle_share: idle_ps as f64 / (end_ps.max(1) as f64 * ports.len() as f64),
-            mean_execution_ns: applications.iter().map(|application| application.execution_ns).sum::<u64>()
-                / applications.len().max(1) as u64,
+            mean_execution_ns,
             total,
             applications,
             dispatches,
