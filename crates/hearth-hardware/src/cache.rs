@@ -34,33 +34,10 @@ pub(crate) fn entry_of(line: u32, flags: Entry) -> Entry {
     line << FLAG_BITS | flags
 }
 
-/// Calls a function that is made for the number of ways of a set, or does something else where there is none.
-macro_rules! by_ways {
-    ($set:expr, $made:ident($argument:expr), $otherwise:expr) => {
-        match $set.len() {
-            4 => $made::<4>($set, $argument),
-            8 => $made::<8>($set, $argument),
-            12 => $made::<12>($set, $argument),
-            16 => $made::<16>($set, $argument),
-            _ => $otherwise,
-        }
-    };
-}
-
-/// The way of a set that holds a line. Looks at four ways at once, without a branch for each: where the
-/// line is would be anyone's guess to a branch predictor.
+/// A bit for each way that holds the line. Looks at four ways at once, without a branch for each: where the line is
+/// would be anyone's guess to a branch predictor.
 #[inline(always)]
-fn way_of(set: &[Cell<Entry>], line: u32) -> Option<usize> {
-    let hits = by_ways!(set, hits(line), {
-        return set.iter().position(|entry| line_of(entry.get()) == line);
-    });
-    (hits != 0).then(|| hits.trailing_zeros() as usize)
-}
-
-/// A bit for each way that holds the line.
-#[inline(always)]
-fn hits<const WAYS: usize>(set: &[Cell<Entry>], line: u32) -> u32 {
-    let Some(set) = set.first_chunk::<WAYS>() else { return 0 };
+fn hits<const WAYS: usize>(set: &[Cell<Entry>; WAYS], line: u32) -> u32 {
     let wanted = u32x4::splat(line);
     let mut hits = 0;
     for group in 0..WAYS / 4 {
@@ -70,23 +47,10 @@ fn hits<const WAYS: usize>(set: &[Cell<Entry>], line: u32) -> u32 {
     hits
 }
 
-/// Puts an entry at the front of a set; returns the one that falls off its end.
-#[inline(always)]
-fn push<const WAYS: usize>(set: &[Cell<Entry>], entry: Entry) -> Entry {
-    let Some(set) = set.first_chunk::<WAYS>() else { return EMPTY };
-    let old: [Entry; WAYS] = std::array::from_fn(|way| set[way].get());
-    set[0].set(entry);
-    for way in 1..WAYS {
-        set[way].set(old[way - 1]);
-    }
-    old[WAYS - 1]
-}
-
 /// Moves the entry of a way to the front of a set, and those ahead of it back by one. As anyone's guess as the
 /// way is how often a loop would go round: every entry is written, four at once, without a branch.
 #[inline(always)]
-fn promote<const WAYS: usize>(set: &[Cell<Entry>], way: usize) {
-    let Some(set) = set.first_chunk::<WAYS>() else { return };
+fn promote<const WAYS: usize>(set: &[Cell<Entry>; WAYS], way: usize) {
     let old = |place: usize| set[place].get();
     let promoted = old(way);
     let last = u32x4::splat(way as u32);
@@ -105,12 +69,99 @@ fn promote<const WAYS: usize>(set: &[Cell<Entry>], way: usize) {
     }
 }
 
+/// What is asked of a set, whatever its number of ways.
+trait Set {
+    /// The way that holds a line.
+    fn way_of(&self, line: u32) -> Option<usize>;
+    /// Moves the entry of a way to the front.
+    fn promote(&self, way: usize);
+    /// Puts an entry at the front; returns the one that falls off the end.
+    fn push(&self, entry: Entry) -> Entry;
+}
+
+impl<const WAYS: usize> Set for [Cell<Entry>; WAYS] {
+    #[inline(always)]
+    fn way_of(&self, line: u32) -> Option<usize> {
+        let hits = hits(self, line);
+        (hits != 0).then(|| hits.trailing_zeros() as usize)
+    }
+
+    #[inline(always)]
+    fn promote(&self, way: usize) {
+        promote(self, way);
+    }
+
+    #[inline(always)]
+    fn push(&self, entry: Entry) -> Entry {
+        let old: [Entry; WAYS] = std::array::from_fn(|way| self[way].get());
+        self[0].set(entry);
+        for way in 1..WAYS {
+            self[way].set(old[way - 1]);
+        }
+        old[WAYS - 1]
+    }
+}
+
+/// Sets of numbers of ways that few caches have.
+impl Set for [Cell<Entry>] {
+    fn way_of(&self, line: u32) -> Option<usize> {
+        self.iter().position(|entry| line_of(entry.get()) == line)
+    }
+
+    fn promote(&self, way: usize) {
+        (0..=way).fold(self[way].get(), |carried, later| self[later].replace(carried));
+    }
+
+    fn push(&self, entry: Entry) -> Entry {
+        self.iter().fold(entry, |carried, entry| entry.replace(carried))
+    }
+}
+
+/// A number of ways for which there is code of its own, by a number that a jump can go by.
+#[derive(Clone, Copy, Debug)]
+enum Ways {
+    Four,
+    Eight,
+    Twelve,
+    Sixteen,
+    Any,
+}
+
+/// Evaluates something of the set of a line.
+macro_rules! of_set {
+    ($cache:expr, $line:expr, |$set:ident| $of_set:expr) => {
+        match $cache.usual_ways {
+            Ways::Four => {
+                let $set = $cache.set_of::<4>($line);
+                $of_set
+            }
+            Ways::Eight => {
+                let $set = $cache.set_of::<8>($line);
+                $of_set
+            }
+            Ways::Twelve => {
+                let $set = $cache.set_of::<12>($line);
+                $of_set
+            }
+            Ways::Sixteen => {
+                let $set = $cache.set_of::<16>($line);
+                $of_set
+            }
+            Ways::Any => {
+                let $set = $cache.set($line);
+                $of_set
+            }
+        }
+    };
+}
+
 /// A cache: an array of sets. Knows no other cache and no latency. Its entries are in cells, because a
 /// CPU looks into its first level without asking for the rest of the memory system.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     entries: Box<[Cell<Entry>]>,
     ways: usize,
+    usual_ways: Ways,
     set_mask: u32,
 }
 
@@ -121,13 +172,24 @@ impl Cache {
         let sets = lines / u64::from(shape.ways);
         debug_assert!(sets.is_power_of_two());
         let entries = vec![Cell::new(EMPTY); lines as usize].into_boxed_slice();
-        Self { entries, ways: shape.ways as usize, set_mask: sets as u32 - 1 }
+        let usual_ways = match shape.ways {
+            4 => Ways::Four,
+            8 => Ways::Eight,
+            12 => Ways::Twelve,
+            16 => Ways::Sixteen,
+            _ => Ways::Any,
+        };
+        Self { entries, ways: shape.ways as usize, usual_ways, set_mask: sets as u32 - 1 }
     }
 
-    #[inline(always)]
     fn set(&self, line: u32) -> &[Cell<Entry>] {
         let base = (line & self.set_mask) as usize * self.ways;
         &self.entries[base..base + self.ways]
+    }
+
+    #[inline(always)]
+    fn set_of<const WAYS: usize>(&self, line: u32) -> &[Cell<Entry>; WAYS] {
+        &self.entries.as_chunks().0[(line & self.set_mask) as usize]
     }
 
     /// The most recent entry of the set that a line belongs to: perhaps that line's.
@@ -139,39 +201,38 @@ impl Cache {
     /// Looks a line up; on a hit makes it the most recent of its set and returns its entry.
     #[inline(always)]
     pub(crate) fn touch(&self, line: u32) -> Option<&Cell<Entry>> {
-        let set = self.set(line);
-        if line_of(set[0].get()) == line {
-            return set.first();
-        }
-        let way = way_of(set, line)?;
-        by_ways!(set, promote(way), {
-            (0..=way).fold(set[way].get(), |carried, later| set[later].replace(carried));
-        });
-        set.first()
+        of_set!(self, line, |set| {
+            if line_of(set[0].get()) != line {
+                set.promote(set.way_of(line)?);
+            }
+            Some(&set[0])
+        })
     }
 
     /// The entry of a line, with the order left as it is.
     #[inline]
     pub(crate) fn peek(&self, line: u32) -> Option<&Cell<Entry>> {
-        let set = self.set(line);
-        set.get(way_of(set, line)?)
+        of_set!(self, line, |set| set.get(set.way_of(line)?))
     }
 
     /// Puts in a line that is absent; returns the entry that had to leave.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&self, line: u32, flags: Entry) -> Option<Entry> {
-        let (set, entry) = (self.set(line), entry_of(line, flags));
-        let victim =
-            by_ways!(set, push(entry), set.iter().fold(entry, |carried, entry| entry.replace(carried)));
+        let victim = of_set!(self, line, |set| set.push(entry_of(line, flags)));
         (victim != EMPTY).then_some(victim)
     }
 
     /// Takes a line out; returns its entry if it was there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&self, line: u32) -> Option<Entry> {
-        let set = self.set(line);
-        let way = way_of(set, line)?;
-        Some(set[way..].iter().rev().fold(EMPTY, |carried, entry| entry.replace(carried)))
+        let way = of_set!(self, line, |set| set.way_of(line)?);
+        Some(self.remove_way(line, way))
+    }
+
+    /// Most lines that are to be removed are absent.
+    #[inline(never)]
+    fn remove_way(&self, line: u32, way: usize) -> Entry {
+        self.set(line)[way..].iter().rev().fold(EMPTY, |carried, entry| entry.replace(carried))
     }
 
     /// Every entry present.

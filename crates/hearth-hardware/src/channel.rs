@@ -15,19 +15,9 @@ struct Interval {
     requests: u32,
 }
 
-/// The interval of the last request, which is that of most, and how long each of its requests waits up to so many.
-#[derive(Default)]
-struct Last {
-    interval: Interval,
-    most: u32,
-    wait_ps: u64,
-}
-
 /// One bus, or one node's memory.
 pub(crate) struct Channel {
     intervals: Box<[Interval; INTERVALS]>,
-    /// Not among the others until another is asked for.
-    last: Last,
     /// Length of an interval, as a power of two of picoseconds.
     shift: u32,
     /// Mean wait, in picoseconds, by the number of requests of the interval before. Its length less
@@ -46,10 +36,11 @@ impl Channel {
             service_ps * busy / (2 * (room - busy))
         };
         let intervals = Box::new([Interval::default(); INTERVALS]);
-        Self { intervals, last: Last::default(), shift, wait_ps: (0..=room).map(wait).collect() }
+        Self { intervals, shift, wait_ps: (0..=room).map(wait).collect() }
     }
 
     /// Requests of an interval so far.
+    #[inline(always)]
     fn requests(&self, index: u64) -> u32 {
         let of = &self.intervals[index as usize % INTERVALS];
         if of.index == index { of.requests } else { 0 }
@@ -58,32 +49,26 @@ impl Channel {
     /// A line is asked for at `now_ps`: returns how long it waits for its turn.
     #[inline]
     pub(crate) fn request(&mut self, now_ps: u64) -> u64 {
-        let Last { interval, most, wait_ps } = &mut self.last;
-        if interval.index == now_ps >> self.shift && interval.requests < *most {
-            interval.requests += 1;
-            return *wait_ps;
-        }
-        self.request_elsewhere(now_ps)
+        let index = now_ps >> self.shift;
+        // The first interval of all has none before it, and goes by its own.
+        let wait_ps = self.wait_ps[self.requests(index.saturating_sub(1)) as usize];
+        let requests = self.requests(index);
+        let room = self.wait_ps.len() as u32 - 1;
+        let index = if requests < room { index } else { self.next_with_room(index, room) };
+        let interval = &mut self.intervals[index as usize % INTERVALS];
+        let requests = if interval.index == index { interval.requests } else { 0 };
+        *interval = Interval { index, requests: requests + 1 };
+        wait_ps + (index << self.shift).saturating_sub(now_ps)
     }
 
-    /// A request of another interval than the last one's, or that finds it full.
-    fn request_elsewhere(&mut self, now_ps: u64) -> u64 {
-        let (first, room) = (now_ps >> self.shift, self.wait_ps.len() as u32 - 1);
-        let last = self.last.interval;
-        self.intervals[last.index as usize % INTERVALS] = last;
-        let mut before = self.requests(first.saturating_sub(1));
-        let wait_ps = self.wait_ps[before as usize];
-        let mut interval = Interval { index: first, requests: self.requests(first) };
-        while interval.requests >= room {
-            before = interval.requests;
-            let index = interval.index + 1;
-            interval = Interval { index, requests: self.requests(index) };
+    /// The next interval after a full one that is not full.
+    #[cold]
+    fn next_with_room(&self, full: u64, room: u32) -> u64 {
+        let mut index = full + 1;
+        while self.requests(index) >= room {
+            index += 1;
         }
-        interval.requests += 1;
-        // The first of all has none before it, and goes by its own.
-        let most = if interval.index == 0 { 0 } else { room };
-        self.last = Last { interval, most, wait_ps: self.wait_ps[before as usize] };
-        wait_ps + (interval.index << self.shift).saturating_sub(now_ps)
+        index
     }
 }
 

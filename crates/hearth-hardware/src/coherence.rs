@@ -381,6 +381,7 @@ impl Caches {
 
     /// A line leaves a last-level cache, and with it the private caches below. Returns it if it has
     /// to be written to memory.
+    #[inline(always)]
     fn leave_llc(&mut self, task: u16, domain: usize, victim: Entry) -> Option<u32> {
         let line = line_of(victim);
         let mut dirty = victim & DIRTY;
@@ -408,6 +409,7 @@ impl Caches {
     }
 
     /// Takes a line out of a CPU's private caches; returns its flags if it was there.
+    #[inline(always)]
     fn drop_private(&self, cpu: usize, line: u32) -> Option<Entry> {
         let Some(l2) = &self.l2s[cpu] else { return self.drop_l1(cpu, line, self.llc_fetches) };
         let outer = l2.remove(line);

@@ -52,7 +52,7 @@ impl LastLevel {
 
     /// Puts in a line that is absent, for the CPU of this place in the domain; returns the entry that had
     /// to leave.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&self, place: usize, line: u32, flags: Entry) -> Option<Entry> {
         self.part(place).insert(line, flags)
     }

@@ -192,6 +192,7 @@ impl Memory {
     }
 
     /// Counts and charges a line that the caches of a CPU did not have.
+    #[inline(always)]
     fn charge_memory(&mut self, port: &Port, line: u32) -> u64 {
         let home = self.homes.of_line(line);
         let here = self.node_of_cpu[port.index()];

@@ -43,6 +43,7 @@ impl Tlb {
     }
 
     /// Puts in a page that is absent; returns the page that had to leave.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, page: u32) -> Option<u32> {
         if self.present.len() <= page as usize {
             self.present.resize((page as usize + 1).next_power_of_two(), false);
