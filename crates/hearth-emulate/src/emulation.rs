@@ -13,8 +13,6 @@ use std::time::Duration;
 
 /// What keeps the boot short and the same: no self-tests, CPUs one after the other and at once.
 const QUICK_BOOT: &str = "cpuhp.parallel=0 cpu_init_udelay=0";
-/// With these, a page is cleared byte by byte in the eyes of a plugin.
-const BYTE_STRINGS: [&str; 2] = ["-erms", "-fsrm"];
 
 /// Memory of the guest's own, and for each copy of a command.
 const KERNEL_MIB: u64 = 1024;
@@ -133,7 +131,6 @@ impl Emulation {
             .file(list, script::LIST_FILE)
             .plugin(&plugin::library()?, &arguments)
             .limit(self.limit);
-        guest = BYTE_STRINGS.into_iter().fold(guest, Guest::cpu_feature);
         guest = self.files.iter().fold(guest, |guest, (place, host)| guest.file(host, place));
         let policy = written(folder.join("policy.toml"), &padded(scheduler.policy_text()))?;
         let missing = |error: GuestError| EmulateError::Program {

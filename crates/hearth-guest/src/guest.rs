@@ -9,6 +9,10 @@ use std::time::Duration;
 use crate::boot::{self, Boot};
 use crate::{GuestError, Output, image, install, libraries::libraries};
 
+/// Without these features a kernel copies and clears memory by words. With them it does so by bytes, each of which is
+/// executed, and counted, as an instruction: a processor that has them does many at once.
+const WORD_STRINGS: &str = ",-erms,-fsrm";
+
 /// How far a deterministic guest's clock moves with each instruction.
 pub const NS_PER_INSTRUCTION: u64 = 1 << ICOUNT_SHIFT;
 const ICOUNT_SHIFT: u32 = 3;
@@ -107,7 +111,6 @@ pub struct Guest {
     memory_mib: usize,
     node_memory_mib: Vec<usize>,
     kernel_arguments: String,
-    cpu_features: String,
     icount_shift: u32,
     plugin: Option<String>,
     files: BTreeMap<PathBuf, PathBuf>,
@@ -124,7 +127,6 @@ impl Guest {
             memory_mib: 2048,
             node_memory_mib: Vec::new(),
             kernel_arguments: String::new(),
-            cpu_features: String::new(),
             icount_shift: ICOUNT_SHIFT,
             plugin: None,
             files: BTreeMap::new(),
@@ -165,13 +167,6 @@ impl Guest {
     #[must_use]
     pub fn kernel_arguments(mut self, arguments: &str) -> Self {
         self.kernel_arguments = format!("{} {arguments}", self.kernel_arguments);
-        self
-    }
-
-    /// What its CPUs have beside what they have anyway, or lack, as QEMU's `-cpu` says it: `-erms`.
-    #[must_use]
-    pub fn cpu_feature(mut self, feature: &str) -> Self {
-        self.cpu_features = format!("{},{feature}", self.cpu_features);
         self
     }
 
@@ -299,7 +294,7 @@ impl Guest {
     /// Hardware threads are told of only where the vendor has them.
     fn cpu_model(&self) -> String {
         let vendor = if self.shape.threads_per_core > 1 { ",vendor=GenuineIntel" } else { "" };
-        format!("max{vendor}{}", self.cpu_features)
+        format!("max{vendor}{WORD_STRINGS}")
     }
 }
 
@@ -364,9 +359,12 @@ mod tests {
     }
 
     #[test]
-    fn cpus_may_lack_features() {
-        let text = told(&Guest::new(Kernel::Pinned).cpu_feature("-erms").cpu_feature("-fsrm"));
-        assert!(text.contains("-cpu max,-erms,-fsrm "), "{text}");
+    fn memory_is_copied_by_words_with_hardware_threads_and_without() {
+        let threads = Shape { threads_per_core: 2, ..Shape::SMALL };
+        for (shape, model) in [(Shape::SMALL, "max"), (threads, "max,vendor=GenuineIntel")] {
+            let text = told(&Guest::new(Kernel::Pinned).shape(shape));
+            assert!(text.contains(&format!("-cpu {model},-erms,-fsrm ")), "{text}");
+        }
     }
 
     #[test]

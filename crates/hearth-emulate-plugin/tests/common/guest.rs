@@ -28,8 +28,8 @@ impl Setup {
 
     /// The guest without the plugin.
     pub fn uncounted(&self) -> Guest {
-        let guest = Guest::new(self.kernel).mode(self.mode).shape(self.shape).node_memory_mib(self.node_mib);
-        guest.cpu_feature("-erms").cpu_feature("-fsrm").file(KNOWN, "/bin/known")
+        let guest = Guest::new(self.kernel).mode(self.mode).shape(self.shape);
+        guest.node_memory_mib(self.node_mib).file(KNOWN, "/bin/known")
     }
 
     /// The guest with the plugin, which writes what it counted to `out`.
