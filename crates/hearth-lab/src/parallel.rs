@@ -32,6 +32,9 @@ pub struct Setting {
     pub told: Option<usize>,
     /// All caches are emptied so often; never, if left out.
     pub flush: Option<Nanoseconds>,
+    /// How many cycles a task waits for its own process before another may take it; 4,000, the time to block and be
+    /// woken, if left out.
+    pub patience: Option<u64>,
 }
 
 impl Setting {
@@ -42,8 +45,12 @@ impl Setting {
     /// How the program is started; nothing if its CPUs are no list of CPUs below 64, or it has no process.
     pub(crate) fn invocation(&self) -> Option<Invocation> {
         let cpus = self.cpus()?.into_iter().map(|cpu| 1 << cpu).sum();
-        let Self { processes, attached, distributed, told, .. } = *self;
-        (processes > 0).then_some(Invocation { processes, cpus, attached, distributed, told, asks: None })
+        let Self { processes, attached, distributed, told, patience, .. } = *self;
+        let usual = Invocation::default();
+        let patience_cycles = patience.unwrap_or(usual.patience_cycles);
+        let invocation =
+            Invocation { processes, cpus, attached, distributed, told, patience_cycles, ..usual };
+        (processes > 0).then_some(invocation)
     }
 
     /// CPU time of a parallel section: what it took, on each of the CPUs that the program has, busy or not.

@@ -28,6 +28,7 @@ pub use process::Process;
 use crate::{Built, Check};
 use hearth_sim::memory::Memory;
 use hearth_sim::program::{Application, Asked, Asks, Cpu};
+use hearth_sim::two_phase::PATIENCE_CYCLES;
 use std::rc::Rc;
 use team::Team;
 
@@ -47,6 +48,8 @@ pub struct Invocation {
     pub told: Option<usize>,
     /// How it asks to be scheduled; nothing if its processes are scheduled one by one.
     pub asks: Option<Asks>,
+    /// How many cycles a task waits for its own process before another may take it.
+    pub patience_cycles: u64,
 }
 
 /// How parallel programs share a machine, which is up to them and the kernel.
@@ -76,7 +79,15 @@ impl Sharing {
 impl Default for Invocation {
     /// Sixteen processes that run wherever they are put, as under a scheduler that knows nothing of programs.
     fn default() -> Self {
-        Self { processes: 16, cpus: u64::MAX, attached: false, distributed: false, told: None, asks: None }
+        Self {
+            processes: 16,
+            cpus: u64::MAX,
+            attached: false,
+            distributed: false,
+            told: None,
+            asks: None,
+            patience_cycles: PATIENCE_CYCLES,
+        }
     }
 }
 

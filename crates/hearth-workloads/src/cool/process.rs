@@ -6,7 +6,7 @@ use super::{Invocation, Master};
 use hearth_hardware::Address;
 use hearth_sim::memory::Array;
 use hearth_sim::program::Cpu;
-use hearth_sim::two_phase::{PATIENCE_CYCLES, spin};
+use hearth_sim::two_phase::spin;
 use std::rc::Rc;
 
 /// A process, as its tasks see it.
@@ -135,7 +135,7 @@ impl Process {
         if let Some(work) = team.queues[self.number].take(cpu) {
             return Some(work);
         }
-        let patience_ns = PATIENCE_CYCLES * cpu.cycle_ps() / 1000;
+        let patience_ns = team.invocation.patience_cycles.saturating_mul(cpu.cycle_ps()) / 1000;
         let others = (1..team.queues.len()).map(|step| (self.number + step) % team.queues.len());
         for queue in others.map(|other| &team.queues[other]) {
             if queue.looks_empty(cpu) {

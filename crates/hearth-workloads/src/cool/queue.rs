@@ -107,6 +107,6 @@ impl Queue {
 
     /// Whether the oldest task has waited for so long.
     pub fn has_waited(&self, now_ns: u64, ns: u64) -> bool {
-        self.tasks.borrow().front().is_some_and(|task| task.since_ns + ns <= now_ns)
+        self.tasks.borrow().front().is_some_and(|task| task.since_ns.saturating_add(ns) <= now_ns)
     }
 }

@@ -28,14 +28,16 @@ fn plans() -> impl Strategy<Value = Vec<Plan>> {
 
 fn invocation() -> impl Strategy<Value = Invocation> {
     let told = prop::option::of(0..20usize);
-    (1..17usize, 1..0x1_0000u64, any::<bool>(), any::<bool>(), told).prop_map(
-        |(processes, cpus, attached, distributed, told)| Invocation {
+    let patience = prop_oneof![Just(0), Just(4_000), Just(u64::MAX), 0..400_000u64];
+    (1..17usize, 1..0x1_0000u64, any::<bool>(), any::<bool>(), told, patience).prop_map(
+        |(processes, cpus, attached, distributed, told, patience_cycles)| Invocation {
             processes,
             cpus,
             attached,
             distributed,
             told,
             asks: None,
+            patience_cycles,
         },
     )
 }
