@@ -2,7 +2,7 @@
 //! counted, for each second of this host's CPU time beyond that of the same guest without the load.
 //!
 //! ```text
-//! cargo run --release -p hearth-emulate-plugin --example speed
+//! cargo run --release -p hearth-emulate-plugin --example speed -- [ROUNDS]
 //! ```
 
 #[path = "../tests/common/guest.rs"]
@@ -15,20 +15,21 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
-/// Rounds of the load: matrices of 4 MiB in all are multiplied.
+/// Rounds of the load if none are given: matrices of 4 MiB in all are multiplied.
 const ROUNDS: u32 = 12;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let rounds = std::env::args().nth(1).map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
     let folder = tempfile::tempdir()?;
     let out = folder.path().join("counts.json");
-    let counted = load(Mode::Deterministic, Some(&out))?;
+    let counted = load(Mode::Deterministic, Some(&out), rounds)?;
     let Counts { instructions, loads, stores, fetches, .. } = counts(&out)?;
     println!("{instructions} instructions, {} loads and stores, {fetches} lines fetched", loads + stores);
     let millions = |what: u64, seconds: f64| what as f64 / 1e6 / seconds;
     for (name, seconds) in [
-        ("no plugin", load(Mode::Deterministic, None)?),
+        ("no plugin", load(Mode::Deterministic, None, rounds)?),
         ("counts", counted),
-        ("timed", load(Mode::Timed, Some(&out))?),
+        ("timed", load(Mode::Timed, Some(&out), rounds)?),
     ] {
         let (mips, references) = (millions(instructions, seconds), millions(loads + stores, seconds));
         println!("{name}: {seconds:.1} CPU s, {mips:.0} MIPS, {references:.0} M loads and stores a second");
@@ -37,10 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// CPU seconds that the load takes.
-fn load(mode: Mode, out: Option<&Path>) -> Result<f64, GuestError> {
-    let boot = |rounds| boot(mode, out, rounds);
-    let idle = boot(0)?;
-    Ok(boot(ROUNDS)? - idle)
+fn load(mode: Mode, out: Option<&Path>, rounds: u32) -> Result<f64, GuestError> {
+    let idle = boot(mode, out, 0)?;
+    Ok(boot(mode, out, rounds)? - idle)
 }
 
 /// CPU seconds of a guest that does so many rounds.

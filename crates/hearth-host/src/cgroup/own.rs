@@ -15,9 +15,13 @@ use crate::cpuset::{enter, go_back};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 /// Others of the class may remove its folder, or a cgroup that nobody has entered yet, at any moment.
 const TRIES: usize = 20;
+/// A kernel lets a cgroup go of a task that has ended some time after whoever waited for the task was told.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What names of the cgroups begin with.
 const PREFIX: &str = "exec-";
@@ -74,9 +78,8 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // What stays is in use, or is removed by the next.
         let _ = self.leave();
-        remove(&self.folder);
+        remove_patiently(&self.folder, || thread::sleep(PAUSE));
     }
 }
 
@@ -87,6 +90,18 @@ fn make(folder: &Path) -> io::Result<()> {
     };
     folder.parent().map_or(Ok(()), make)?;
     make(folder)
+}
+
+/// Removes a cgroup, and the folder of its class. What stays after so many tries is in use, or is removed by the
+/// next program of the class.
+fn remove_patiently(folder: &Path, mut pause: impl FnMut()) {
+    for _ in 0..TRIES {
+        remove(folder);
+        if !folder.exists() {
+            break;
+        }
+        pause();
+    }
 }
 
 /// Removes a cgroup, and the folder of its class, where nobody is in them.
@@ -158,6 +173,23 @@ mod tests {
         assert!(used.join("inner").exists() && anothers.exists());
         remove(&used);
         assert!(used.join("inner").exists());
+    }
+
+    #[test]
+    fn what_the_kernel_lets_go_of_a_moment_later_is_removed_too() {
+        let (_root, class) = class();
+        let own = class.join("exec-1");
+        make(&own).unwrap();
+        populate(&own);
+        let mut pauses = 0;
+        remove_patiently(&own, || {
+            pauses += 1;
+            if pauses == 3 {
+                fs::remove_file(own.join("cgroup.events")).unwrap();
+            }
+        });
+        assert_eq!(pauses, 3);
+        assert!(!class.exists());
     }
 
     #[test]
