@@ -34,61 +34,50 @@ pub(crate) fn entry_of(line: u32, flags: Entry) -> Entry {
     line << FLAG_BITS | flags
 }
 
-/// A bit for each way that holds the line. Looks at four ways at once, without a branch for each: where the line is
-/// would be anyone's guess to a branch predictor.
-#[inline(always)]
-fn hits<const WAYS: usize>(set: &[Cell<Entry>; WAYS], line: u32) -> u32 {
-    let wanted = u32x4::splat(line);
-    let mut hits = 0;
-    for group in 0..WAYS / 4 {
-        let entries = u32x4::new(std::array::from_fn(|way| line_of(set[group * 4 + way].get())));
-        hits |= entries.simd_eq(wanted).to_bitmask() << (group * 4);
-    }
-    hits
-}
-
-/// Moves the entry of a way to the front of a set, and those ahead of it back by one. As anyone's guess as the
-/// way is how often a loop would go round: every entry is written, four at once, without a branch.
-#[inline(always)]
-fn promote<const WAYS: usize>(set: &[Cell<Entry>; WAYS], way: usize) {
-    let old = |place: usize| set[place].get();
-    let promoted = old(way);
-    let last = u32x4::splat(way as u32);
-    // From the back, where an entry is read before the one ahead of it is written in its place.
-    for group in (0..WAYS / 4).rev() {
-        let first = group * 4;
-        let ahead = if group == 0 { promoted } else { old(first - 1) };
-        let moved = u32x4::new([ahead, old(first), old(first + 1), old(first + 2)]);
-        let kept = u32x4::new([old(first), old(first + 1), old(first + 2), old(first + 3)]);
-        let stays = (u32x4::new([0, 1, 2, 3]) + u32x4::splat(first as u32)).simd_gt(last);
-        let [a, b, c, d] = (stays & kept | !stays & moved).to_array();
-        set[first].set(a);
-        set[first + 1].set(b);
-        set[first + 2].set(c);
-        set[first + 3].set(d);
-    }
-}
-
 /// What is asked of a set, whatever its number of ways.
 trait Set {
     /// The way that holds a line.
     fn way_of(&self, line: u32) -> Option<usize>;
-    /// Moves the entry of a way to the front.
+    /// Moves the entry of a way to the front, and those ahead of it back by one.
     fn promote(&self, way: usize);
     /// Puts an entry at the front; returns the one that falls off the end.
     fn push(&self, entry: Entry) -> Entry;
 }
 
 impl<const WAYS: usize> Set for [Cell<Entry>; WAYS] {
+    /// Looks at four ways at once, without a branch for each: where the line is would be anyone's guess to a branch
+    /// predictor.
     #[inline(always)]
     fn way_of(&self, line: u32) -> Option<usize> {
-        let hits = hits(self, line);
+        let wanted = u32x4::splat(line);
+        let mut hits = 0;
+        for group in 0..WAYS / 4 {
+            let entries = u32x4::new(std::array::from_fn(|way| line_of(self[group * 4 + way].get())));
+            hits |= entries.simd_eq(wanted).to_bitmask() << (group * 4);
+        }
         (hits != 0).then(|| hits.trailing_zeros() as usize)
     }
 
+    /// As anyone's guess as the way is how often a loop would go round: every entry is written, four at once, without
+    /// a branch.
     #[inline(always)]
     fn promote(&self, way: usize) {
-        promote(self, way);
+        let old = |place: usize| self[place].get();
+        let promoted = old(way);
+        let last = u32x4::splat(way as u32);
+        // From the back, where an entry is read before the one ahead of it is written in its place.
+        for group in (0..WAYS / 4).rev() {
+            let first = group * 4;
+            let ahead = if group == 0 { promoted } else { old(first - 1) };
+            let moved = u32x4::new([ahead, old(first), old(first + 1), old(first + 2)]);
+            let kept = u32x4::new([old(first), old(first + 1), old(first + 2), old(first + 3)]);
+            let stays = (u32x4::new([0, 1, 2, 3]) + u32x4::splat(first as u32)).simd_gt(last);
+            let [a, b, c, d] = (stays & kept | !stays & moved).to_array();
+            self[first].set(a);
+            self[first + 1].set(b);
+            self[first + 2].set(c);
+            self[first + 3].set(d);
+        }
     }
 
     #[inline(always)]

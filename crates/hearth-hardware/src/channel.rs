@@ -49,26 +49,16 @@ impl Channel {
     /// A line is asked for at `now_ps`: returns how long it waits for its turn.
     #[inline]
     pub(crate) fn request(&mut self, now_ps: u64) -> u64 {
-        let index = now_ps >> self.shift;
+        let mut index = now_ps >> self.shift;
         // The first interval of all has none before it, and goes by its own.
         let wait_ps = self.wait_ps[self.requests(index.saturating_sub(1)) as usize];
-        let requests = self.requests(index);
         let room = self.wait_ps.len() as u32 - 1;
-        let index = if requests < room { index } else { self.next_with_room(index, room) };
-        let interval = &mut self.intervals[index as usize % INTERVALS];
-        let requests = if interval.index == index { interval.requests } else { 0 };
-        *interval = Interval { index, requests: requests + 1 };
-        wait_ps + (index << self.shift).saturating_sub(now_ps)
-    }
-
-    /// The next interval after a full one that is not full.
-    #[cold]
-    fn next_with_room(&self, full: u64, room: u32) -> u64 {
-        let mut index = full + 1;
         while self.requests(index) >= room {
             index += 1;
         }
-        index
+        let requests = self.requests(index) + 1;
+        self.intervals[index as usize % INTERVALS] = Interval { index, requests };
+        wait_ps + (index << self.shift).saturating_sub(now_ps)
     }
 }
 
