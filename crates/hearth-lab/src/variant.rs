@@ -187,7 +187,9 @@ mod tests {
             let variant = Variant { starts: Some(starts), ..Variant::default() };
             assert!(wrong(variant).contains("times as late"));
         }
-        for (beside, wanted) in [("demons", "no program is called"), ("matrix", "comes to its end")] {
+        for (beside, wanted) in
+            [("demons", "no program is called"), ("matrix", "comes to its end"), ("daemons:x=1", "daemons:")]
+        {
             let variant = Variant { beside: Some(beside.into()), ..Variant::default() };
             assert!(variant.check("unix").unwrap_err().1.contains(wanted), "{beside}");
         }

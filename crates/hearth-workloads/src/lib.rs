@@ -305,14 +305,14 @@ const LENGTHS: [&str; 3] = ["millions", "transactions", "frames"];
 /// The name of a program that goes on until the run is over, with what else is given with the name.
 ///
 /// # Errors
-/// [`WorkloadError::UnknownProgram`], and [`WorkloadError::Ends`] if it always comes to an end.
+/// [`WorkloadError::UnknownProgram`], numbers that it does not have, and [`WorkloadError::Ends`] if it always comes to
+/// an end.
 pub fn endless(name: &str) -> Result<String, WorkloadError> {
-    let description =
-        Description::of(name).ok_or_else(|| WorkloadError::UnknownProgram { name: name.into() })?;
-    if matches!(builder(description.name), Ok(Endless(_))) {
+    let (builder, _) = named(name)?;
+    if matches!(builder, Endless(_)) {
         return Ok(name.into());
     }
-    let names = || description.parameters().iter().map(|parameter| parameter.name);
+    let names = || builder.parameters().iter().map(|parameter| parameter.name);
     let length = LENGTHS.into_iter().find(|length| names().any(|name| name == *length));
     let length = length.ok_or_else(|| WorkloadError::Ends { name: name.into() })?;
     Ok(format!("{name}{}{length}=0", if name.contains(':') { "," } else { ":" }))
