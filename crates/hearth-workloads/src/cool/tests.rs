@@ -152,6 +152,13 @@ fn tasks_that_all_belong_to_one_process_are_shared() {
 }
 
 #[test]
+fn tasks_that_wait_for_their_own_process_for_ever_are_taken_by_no_other() {
+    let plans = vec![Plan { home: 3, cycles: 400_000, children: 0 }; 64];
+    let patient = Invocation { patience_cycles: u64::MAX, ..alone() };
+    assert_eq!(run(&patient, vec![plans], Vec::new(), 0).done, [3; 64]);
+}
+
+#[test]
 fn a_program_that_is_told_a_number_comes_to_it_and_follows_it() {
     let told = |told| Invocation { cpus: 0xff, told: Some(told), ..Invocation::default() };
     for number in [1, 4, 8, 16, 20] {
