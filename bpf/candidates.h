@@ -50,8 +50,10 @@ verified_alone int offer_elsewhere(s32 cpu)
 {
 	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
 	struct hearth_shape *shape = shape_at(index);
-	struct candidate *best = &cpu_ctx(cpu)->best;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	struct candidate *best = &cc->best;
 	u64 occupied = *occupied_cells(index, part);
+	u64 far_ahead = queued_at(cpu) ? NO_USAGE : cc->clock + sums.bound;
 	u32 cell;
 
 	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {
@@ -66,6 +68,8 @@ verified_alone int offer_elsewhere(s32 cpu)
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)
 			continue;
+		if (usage > far_ahead && cpu_ctx(first)->clock > cc->clock_ahead)
+			cc->clock_ahead = cpu_ctx(first)->clock;
 		offer(best, shared_queue(first), NO_PID,
 		      rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu)));
 	}
@@ -107,6 +111,7 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 	struct candidate *best = &cpu_ctx(cpu)->best;
 
 	best->rank = HEARTH_NO_RANK;
+	cpu_ctx(cpu)->clock_ahead = 0;
 	if (kinds & CANDIDATE_SEARCHED && has_run_queue() && run_queue.waiting > 0)
 		offer_searched(cpu);
 	if (kinds & CANDIDATE_SHARED)

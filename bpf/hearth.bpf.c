@@ -42,6 +42,7 @@ static __always_inline void place(struct task_struct *p, struct hearth_task *tc,
 {
 	cpu_ctx(cpu)->is_claimed = true;
 	fragment_run(p, tc);
+	clock_pass(bpf_get_smp_processor_id(), cpu);
 	usage_arrive(tc, cpu, lag);
 	stats_count(&stats_of(cpu)->direct);
 	if (tracing)
@@ -229,8 +230,10 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	stats_of(cpu)->kept++;
 	usage_update(prev, tc);
-	if (!is_member(tc))
+	if (!is_member(tc)) {
+		usage_catch_up(tc, cpu);
 		usage_run(tc, cpu, sums.bound);
+	}
 	if (usage_of(tc) > least_usage(cpu))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));

@@ -123,6 +123,9 @@ struct queue_ctx {
 struct cpu_ctx {
 	/* fair: the greatest usage with which a task began to run here. */
 	u64 clock;
+	/* Where nobody waits: the greatest clock of those far ahead, where somebody does, or 0; see
+	 * candidates.h. */
+	u64 clock_ahead;
 	/* The decay that the order of the queues has seen. */
 	u64 queue_epoch;
 	/* Of the task that runs here, with and without its credit. */

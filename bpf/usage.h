@@ -29,6 +29,11 @@
  *          the others did not get before it came. One that slept comes before
  *          those that are drawn from other CPUs, however far behind these are.
  *
+ *          Usages on two CPUs compare only as long as their clocks say who had
+ *          less to do. A CPU that idles does not fall behind: its clock goes with
+ *          those of busy ones. And a CPU where nobody waits has no right to be
+ *          behind by more than sums.bound one where somebody does.
+ *
  * A decay is lazy: a global epoch counts them, each task knows the epoch of its
  * usage. The run queue is searched, so its tasks need no order; tasks that a plan
  * has placed wait in order of usage, and only those of different epochs compare
@@ -190,6 +195,26 @@ static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 		tc->usage = most;
 	else if (tc->usage + lag < clock)
 		tc->usage = clock - lag;
+}
+
+/* A CPU looks after another, or wakes it for a task. One that idles has given its time to nobody,
+ * and is behind none for it. */
+static __always_inline void clock_pass(s32 cpu, s32 other)
+{
+	u64 ours = cpu_ctx(cpu)->clock, theirs = cpu_ctx(other)->clock;
+
+	if (cpu_ctx(other)->is_idle && theirs < ours)
+		__sync_val_compare_and_swap(&cpu_ctx(other)->clock, theirs, ours);
+}
+
+/* Where nobody waits the task that goes on has had what it wanted: it is behind the clock of a CPU
+ * where somebody waits by no more than one that was always there. */
+static __always_inline void usage_catch_up(struct hearth_task *tc, s32 cpu)
+{
+	u64 ahead = cpu_ctx(cpu)->clock_ahead;
+
+	if (tc->usage + sums.bound < ahead)
+		tc->usage = ahead - sums.bound;
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to

@@ -113,6 +113,7 @@ static __always_inline void look_after_others(s32 cpu)
 	cc->looked_after = other;
 	if (other == cpu)
 		return;
+	clock_pass(cpu, other);
 	bound = queue_ctx(bound_queue(other));
 	if (is_left_alone(shared_queue(other)))
 		cc->left_alone = shared_queue(other);

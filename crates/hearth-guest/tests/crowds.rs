@@ -1,10 +1,10 @@
-//! CPUs with many tasks beside CPUs with few, where masks keep tasks from spreading.
+//! CPUs with many tasks beside CPUs with few: where masks keep tasks from spreading, and where they do not.
 
 #![allow(clippy::unwrap_used)]
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, line};
+use common::{Shared, assert_untroubled, first, line, numbers, records};
 use hearth_guest::{Kernel, Output};
 
 const MS: f64 = 1e6;
@@ -14,6 +14,10 @@ const LONGEST_WAIT_NS: f64 = 10.0 * 4.0 * 8.0 * MS;
 const SCRIPT: &str = "
 section start
 start
+section alone
+tasks spin 1500 0 1
+section even
+tasks spin 1000 0,0,0,0,0,0,0,0,0,0,0,0 all 1
 section newcomers
 tasks newcomers 2000 4
 section state
@@ -46,6 +50,18 @@ fn a_new_task_of_a_crowded_cpu_does_not_pay_for_what_others_had_elsewhere() {
 #[test]
 fn a_task_that_had_a_cpu_alone_soon_runs_on_a_crowded_one() {
     check_wait("busy_wait_ns");
+}
+
+#[test]
+fn equal_tasks_share_alike_though_one_cpu_was_busy_for_long_before() {
+    let Some(output) = output() else { return };
+    assert_eq!(records(output, "alone", "nice").len(), 1);
+    let used = numbers(&records(output, "even", "nice"), "cpu_ns");
+    let (least, most) =
+        used.iter().fold((f64::MAX, 0.0f64), |(least, most), &ns| (least.min(ns), most.max(ns)));
+    assert_eq!(used.len(), 12);
+    // Twice the credits and two ticks, and a slice under way on either side.
+    assert!(most - least < 40.0 * MS, "{used:?}");
 }
 
 #[test]

@@ -47,6 +47,32 @@ fn spinning_tasks_share_the_machine_and_leave_no_cpu_idle() {
     }
 }
 
+/// The clock of a CPU that was busy for long is far ahead of the others'.
+#[test]
+fn equal_tasks_are_served_alike_whatever_their_cpus_did_before() {
+    let policy = Policy::load("fair").unwrap();
+    let compute = |application: &mut Application, ms: u64| {
+        application.task("spin", move |cpu| (0..ms * 33).for_each(|_| cpu.compute(1000)));
+    };
+    for (before_ms, tasks) in [(50, 5), (400, 5), (400, 7), (2_000, 6), (2_000, 9)] {
+        let mut simulation = simulation(&policy, &Options::default());
+        let mut before = Application::new("before");
+        compute(&mut before, before_ms);
+        simulation.add(before);
+        for number in 0..tasks {
+            let mut application = Application::new(&format!("after{number}"));
+            application.start_ns = (before_ms + 20) * 1_000_000;
+            compute(&mut application, 500);
+            simulation.add(application);
+        }
+        let result = simulation.run().unwrap();
+        let times = result.applications[1..].iter().map(|application| application.execution_ns / 1_000_000);
+        let (least, most) = (times.clone().min().unwrap(), times.max().unwrap());
+        // A slice, the credits and a tick for each of the three tasks that a CPU has at most in its turn.
+        assert!(most - least <= 60, "{tasks} tasks after {before_ms} ms: {least} to {most} ms");
+    }
+}
+
 #[test]
 fn the_time_credit_is_half_the_effective_slice() {
     for points in [3, 6, 12, 16] {
