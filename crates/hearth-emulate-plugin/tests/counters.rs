@@ -85,22 +85,36 @@ fn tasks(observed: &Observed) -> Vec<(&Task, &Value)> {
     known.map(|task| (task, named(task))).collect()
 }
 
+/// Of all that a task was, in millions: where it was switched before it became this program, that part has the name of
+/// the shell.
+fn counted_of(observed: &Observed, pid: u32) -> [f64; 3] {
+    let mut sums = [0.0; 3];
+    for program in programs(&observed.inside) {
+        if !program["name"].as_str().unwrap().ends_with(&format!("/{pid}")) {
+            continue;
+        }
+        let number = |key: &str| program["counted"][key].as_f64().unwrap();
+        let instructions = number("instructions_millions");
+        let of_program =
+            [instructions * number("cycles_per_instruction"), instructions, number("misses_millions")];
+        sums.iter_mut().zip(of_program).for_each(|(sum, of)| *sum += of);
+    }
+    sums
+}
+
 fn check_each_task(observed: &Observed) {
     let tasks = tasks(observed);
     assert_eq!(tasks.len(), 2);
-    for (task, counted) in tasks {
-        let [cycles, instructions, misses] = task.total().counters(observed.cycle_ps);
-        let number = |key: &str| counted[key].as_f64().unwrap();
-        let millions = number("instructions_millions");
-        // The kernel counts from a tracepoint on, some hundred instructions before the plugin sees the switch; and
-        // what a task did before it became this program is scaled up from the rest.
-        let check = |what: &str, counted: f64, expected: u64| {
-            let ratio = counted * 1e6 / expected as f64;
-            assert!((0.995..1.005).contains(&ratio), "{what} of {}: {ratio} of {expected}", task.pid);
-        };
-        check("instructions", millions, instructions);
-        check("cycles", millions * number("cycles_per_instruction"), cycles);
-        check("misses", number("misses_millions"), misses);
+    for (task, _) in tasks {
+        let counted = counted_of(observed, task.pid);
+        let known = task.total().counters(observed.cycle_ps);
+        // The kernel counts from a tracepoint on, some hundred instructions before the plugin sees the switch.
+        for (what, (counted, known)) in
+            ["cycles", "instructions", "misses"].iter().zip(counted.iter().zip(known))
+        {
+            let ratio = counted * 1e6 / known as f64;
+            assert!((0.995..1.005).contains(&ratio), "{what} of {}: {ratio} of {known}", task.pid);
+        }
     }
 }
 
