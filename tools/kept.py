@@ -1,4 +1,5 @@
-"""What tools make once and need not make again, and the file that the programs of theirs read."""
+"""What tools make once and need not make again, the file that the programs of theirs read, and programs that
+give hints."""
 
 import argparse
 import json
@@ -37,3 +38,14 @@ def output(path, command, **how):
 def words(folder, count):
     """A file `words`: the numbers up to a count, their digits backwards, so that they are not in order."""
     (folder / "words").write_text("".join(f"{number}"[::-1] + "\n" for number in range(1, count + 1)))
+
+
+def hinting(folder, name):
+    """A program that says which data it works on, compiled into the folder together with the library."""
+    crate = Path(__file__).resolve().parent.parent / "crates/hearth-hints"
+    sources = [crate / f"benches/programs/{name}.c", *sorted((crate / "src").glob("*.c"))]
+    flags = ["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-pthread"]
+    done = subprocess.run(["cc", *flags, *sources, "-o", folder / name], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"the C compiler could not make {name}:\n{done.stderr}")
+    return folder / name
