@@ -341,6 +341,8 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 
 	if (!tc)
 		return;
+	/* A CPU that was busy when the scheduler began has not told it so. */
+	cc->is_idle = false;
 	usage_tick(p, tc);
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
