@@ -31,9 +31,6 @@
 
 char _license[] SEC("license") = "GPL";
 
-/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
-#define MOST_LOOKS 8
-
 /* ---- Where a task that wakes up goes ---- */
 
 /* Runs the task at once on a CPU that was idle. */
@@ -290,48 +287,6 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	running_note(tc, cpu);
 }
 
-/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
- * which the task came. Masks are few; the first tasks are looked at. */
-verified_alone int spill(s32 queue)
-{
-	struct task_struct *p;
-	u32 looks = 0;
-
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		struct hearth_task *tc = task_ctx(p);
-		s32 idle = tc && !is_migration_disabled(p) ? any_idle_cpu(p, tc) : NO_CPU;
-
-		if (idle >= 0) {
-			wake(idle);
-			break;
-		}
-		if (++looks == MOST_LOOKS)
-			break;
-	}
-	return 0;
-}
-
-/* Tasks of fragments wait here beside an idle CPU, which takes what it may (fragment_take). */
-verified_alone int offer_fragments(s32 cpu)
-{
-	struct task_struct *p;
-	u32 looks = 0;
-
-	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
-		s32 idle;
-
-		if (++looks > MOST_LOOKS)
-			break;
-		if (!is_of_batch(p))
-			continue;
-		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-		if (idle >= 0)
-			wake(idle);
-		break;
-	}
-	return 0;
-}
-
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 {
 	struct hearth_task *tc = task_ctx(p);
@@ -352,14 +307,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	if (!p->scx.slice)
 		cc->expired = true;
 	look_for_late(cpu);
-	if (has_run_queue() && run_queue.waiting > 0)
-		spill(RUN_QUEUE);
-	if (queue_ctx(shared_queue(cpu))->waiting > 0)
-		spill(shared_queue(cpu));
-	if (queue_ctx(bound_queue(cpu))->strays > 0)
-		spill(bound_queue(cpu));
-	if (queue_ctx(bound_queue(cpu))->of_fragments > 0)
-		offer_fragments(cpu);
+	offer_to_idle(cpu);
 	now_ns = bpf_ktime_get_ns();
 	plan_check(now_ns);
 	look_at_row(now_ns);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Idle CPUs: which of them a task takes that wakes up or has to wait. Once taken, a CPU does not
- * count as idle any more: it is claimed.
+ * Idle CPUs: which of them a task takes that wakes up or has to wait, and which are woken at a
+ * tick for what waits beside them. Once taken, a CPU does not count as idle any more: it is
+ * claimed.
  */
 #ifndef HEARTH_IDLE_H
 #define HEARTH_IDLE_H
@@ -83,6 +84,64 @@ static __always_inline void wake(s32 cpu)
 {
 	cpu_ctx(cpu)->is_claimed = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
+#define MOST_LOOKS 8
+
+/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
+ * which the task came. Masks are few; the first tasks are looked at. */
+verified_alone int spill(s32 queue)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+		s32 idle = tc && !is_migration_disabled(p) ? any_idle_cpu(p, tc) : NO_CPU;
+
+		if (idle >= 0) {
+			wake(idle);
+			break;
+		}
+		if (++looks == MOST_LOOKS)
+			break;
+	}
+	return 0;
+}
+
+/* Tasks of fragments wait here beside an idle CPU, which takes what it may (fragment_take). */
+verified_alone int offer_fragments(s32 cpu)
+{
+	struct task_struct *p;
+	u32 looks = 0;
+
+	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+		s32 idle;
+
+		if (++looks > MOST_LOOKS)
+			break;
+		if (!is_of_batch(p))
+			continue;
+		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		if (idle >= 0)
+			wake(idle);
+		break;
+	}
+	return 0;
+}
+
+/* At a tick: has an idle CPU look for what waits here. */
+static __always_inline void offer_to_idle(s32 cpu)
+{
+	if (has_run_queue() && run_queue.waiting > 0)
+		spill(RUN_QUEUE);
+	if (queue_ctx(shared_queue(cpu))->waiting > 0)
+		spill(shared_queue(cpu));
+	if (queue_ctx(bound_queue(cpu))->strays > 0)
+		spill(bound_queue(cpu));
+	if (queue_ctx(bound_queue(cpu))->of_fragments > 0)
+		offer_fragments(cpu);
 }
 
 #endif

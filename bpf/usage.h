@@ -165,12 +165,18 @@ static __always_inline void usage_tick(struct task_struct *p, struct hearth_task
 	usage_charge(tc, policy.tick_ns);
 }
 
-/* fair: a usage as it counts on a CPU: behind its clock by no more than `lag`. */
+/* A usage that is behind a clock by no more than `lag`. */
+static __always_inline u64 no_further_behind(u64 usage, u64 clock, u64 lag)
+{
+	return usage + lag < clock ? clock - lag : usage;
+}
+
+/* fair: a usage as it counts on a CPU. */
 static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 {
 	u64 clock = cpu_ctx(cpu)->clock;
 
-	return policy.discipline == HEARTH_FAIR && usage + lag < clock ? clock - lag : usage;
+	return policy.discipline == HEARTH_FAIR ? no_further_behind(usage, clock, lag) : usage;
 }
 
 /* A task comes to a CPU that was idle; a new one begins with its clock. */
@@ -193,8 +199,8 @@ static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 		most += tc->ahead_ns;
 	if (tc->usage > most || tc->last_cpu < 0)
 		tc->usage = most;
-	else if (tc->usage + lag < clock)
-		tc->usage = clock - lag;
+	else
+		tc->usage = no_further_behind(tc->usage, clock, lag);
 }
 
 /* A CPU looks after another, or wakes it for a task. One that idles has given its time to nobody,
@@ -211,10 +217,7 @@ static __always_inline void clock_pass(s32 cpu, s32 other)
  * where somebody waits by no more than one that was always there. */
 static __always_inline void usage_catch_up(struct hearth_task *tc, s32 cpu)
 {
-	u64 ahead = cpu_ctx(cpu)->clock_ahead;
-
-	if (tc->usage + sums.bound < ahead)
-		tc->usage = ahead - sums.bound;
+	tc->usage = no_further_behind(tc->usage, cpu_ctx(cpu)->clock_ahead, sums.bound);
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
