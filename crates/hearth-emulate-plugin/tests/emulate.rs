@@ -98,3 +98,17 @@ fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
     assert_eq!(last_lines.first().map(String::as_str), Some("first"), "{last_lines:?}");
     assert_eq!(last_lines.last().map(String::as_str), Some("and last"), "{last_lines:?}");
 }
+
+#[test]
+fn no_huge_pages_are_made_of_a_commands_memory_meanwhile() {
+    let Some(hearth) = hearth() else { return };
+    // Who fills the pipe waits with its memory for whoever never reads.
+    let mut emulation = emulation(&hearth, &["sh", "-c", "dd if=/dev/zero bs=16M count=1 | sleep 25"]);
+    emulation.copies = 1;
+    let run = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap().unwrap();
+    assert!(run.region.guest_ns > 25_000_000_000);
+    let tasks = &run.region.tasks;
+    let switches = |name: &str| tasks.iter().filter(|task| task.comm == name).map(|task| task.switches).sum();
+    let (dd, khugepaged): (u64, u64) = (switches("dd"), switches("khugepaged"));
+    assert!(dd > 0 && khugepaged <= 1, "it ran {khugepaged} times");
+}

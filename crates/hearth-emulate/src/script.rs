@@ -26,6 +26,12 @@ const TICK_US: u64 = 4000;
 /// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
 const SETTLE_S: u32 = 2;
 
+/// Has `khugepaged` look at one page and then sleep for 49 days, where there is one. Every 10 s it would take
+/// programs' memory away from them for as long as it needs to make huge pages; beside tasks that never sleep, whose
+/// weight is 60 times its own, that is a second or more, in which a program waits, in some runs and not in others.
+const QUIET: &str = "if cd /sys/kernel/mm/transparent_hugepage/khugepaged 2>/dev/null; then \
+                     echo 1 >pages_to_scan; echo 4294967295 >scan_sleep_millisecs; cd /; fi";
+
 /// The knob of the kernel's cache-aware scheduling.
 const CACHE_KNOB: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
 const STATE: &str = "/sys/kernel/sched_ext/state";
@@ -51,6 +57,7 @@ pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
     // Files of the host may be below /tmp, which the guest's own would hide.
     format!(
         "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
+         {QUIET}\n\
          section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n\
          section shuffle\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
          section start\n{start}\n\
