@@ -117,11 +117,12 @@ bench-isolation: packages static
 	@tools/install-packages python3=python3
 	@tools/bench-isolation $(STATIC) $(BENCH)/isolation $(if $(SMALL),--small)
 
-# Programs are measured where they are installed. Then the simulated kernel beside a real one.
+# Programs are measured where they are installed. Then cache-fair shares, and the simulated kernel beside a real one.
 bench-full-system: build
 	@tools/install-packages python3=python3
 	@tools/install-guest
 	@tools/full-system target/release/hearth $(BENCH)/full-system $(if $(SMALL),--small)
+	@tools/classes target/release/hearth $(BENCH)/classes $(if $(SMALL),--small)
 	@tools/conformance target/release/hearth $(BENCH)/conformance $(if $(SMALL),--small)
 
 # A debug build of mdbook is done much sooner, and fast enough.

@@ -1,5 +1,5 @@
-"""What tools make once and need not make again, the file that the programs of theirs read, and programs that
-give hints."""
+"""What tools make once and need not make again, their arguments, the file that the programs of theirs read, and
+programs that they compile."""
 
 import argparse
 import json
@@ -15,6 +15,15 @@ def program(text):
     if not (path.is_file() and os.access(path, os.X_OK)):
         raise argparse.ArgumentTypeError(f"{text} is no program; `make build` builds target/release/hearth")
     return path
+
+
+def names(text, known):
+    """An argument that names some of what is known, with commas between: for argparse."""
+    chosen = text.split(",")
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no {unknown[0]!r}; there are {', '.join(known)}")
+    return chosen
 
 
 def output(path, command, **how):
@@ -40,12 +49,16 @@ def words(folder, count):
     (folder / "words").write_text("".join(f"{number}"[::-1] + "\n" for number in range(1, count + 1)))
 
 
+def compiled(into, flags, sources):
+    """A program, made of C."""
+    done = subprocess.run(["cc", *flags, *sources, "-o", into], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"the C compiler could not make {into.name}:\n{done.stderr}")
+    return into
+
+
 def hinting(folder, name):
     """A program that says which data it works on, compiled into the folder together with the library."""
     crate = Path(__file__).resolve().parent.parent / "crates/hearth-hints"
     sources = [crate / f"benches/programs/{name}.c", *sorted((crate / "src").glob("*.c"))]
-    flags = ["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-pthread"]
-    done = subprocess.run(["cc", *flags, *sources, "-o", folder / name], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"the C compiler could not make {name}:\n{done.stderr}")
-    return folder / name
+    return compiled(folder / name, ["-O2", "-std=gnu11", "-D_GNU_SOURCE", "-pthread"], sources)

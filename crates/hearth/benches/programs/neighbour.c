@@ -4,10 +4,10 @@
  * a word in each line of a buffer, over and over. The first 8 bytes of FILE count what it did:
  * millions of steps, or MiB.
  *
- *	neighbour quiet|noisy BYTES FILE
+ *	neighbour quiet|noisy BYTES FILE [MIB]
  *
- * A noisy one also computes now and then, at times drawn by lot: what never changes tells nobody
- * who counts how much it takes from others.
+ * A noisy one also computes now and then, at times drawn by lot, after MIB (1000) at most: what
+ * never changes tells nobody who counts how much it takes from others.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -21,7 +21,6 @@ enum {
 	LINE_WORDS = 64 / sizeof(uint64_t),
 	MIB_WORDS = (1 << 20) / sizeof(uint64_t),
 	STEPS = 1000000,
-	STREAMED_MIB = 1000, /* at most, between two pauses */
 	PAUSE_STEPS = 5 * STEPS,
 };
 
@@ -52,7 +51,7 @@ static void quiet(void)
 	}
 }
 
-static void noisy(long mib)
+static void noisy(long mib, long streamed_mib)
 {
 	uint64_t *buffer = malloc((size_t)mib << 20);
 	long at = 0;
@@ -61,7 +60,7 @@ static void noisy(long mib)
 		exit(1);
 	memset(buffer, 1, (size_t)mib << 20);
 	for (;;) {
-		for (long left = 1 + (long)(drawn() % STREAMED_MIB); left; left--) {
+		for (long left = 1 + (long)(drawn() % streamed_mib); left; left--) {
 			for (long word = 0; word < MIB_WORDS; word += LINE_WORDS)
 				++buffer[at * MIB_WORDS + word];
 			at = (at + 1) % mib;
@@ -73,10 +72,11 @@ static void noisy(long mib)
 
 int main(int count, char **words)
 {
+	long streamed_mib = count == 5 ? atol(words[4]) : 1000;
 	int file;
 
-	if (count != 4) {
-		fprintf(stderr, "usage: neighbour quiet|noisy BYTES FILE\n");
+	if ((count != 4 && count != 5) || streamed_mib <= 0) {
+		fprintf(stderr, "usage: neighbour quiet|noisy BYTES FILE [MIB]\n");
 		return 2;
 	}
 	file = open(words[3], O_RDWR);
@@ -86,6 +86,6 @@ int main(int count, char **words)
 		return 1;
 	}
 	if (!strcmp(words[1], "noisy"))
-		noisy(1 + (atol(words[2]) >> 20));
+		noisy(1 + (atol(words[2]) >> 20), streamed_mib);
 	quiet();
 }
