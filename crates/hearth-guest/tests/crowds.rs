@@ -4,8 +4,8 @@
 
 mod common;
 
-use common::{Shared, assert_untroubled, first, line, numbers, records};
-use hearth_guest::{Kernel, Output};
+use common::{Shared, assert_untroubled, first, guest, line, numbers, records};
+use hearth_guest::{Kernel, Output, Shape};
 
 const MS: f64 = 1e6;
 /// Ten rounds of four others that run for 8 ms each.
@@ -13,7 +13,7 @@ const LONGEST_WAIT_NS: f64 = 10.0 * 4.0 * 8.0 * MS;
 
 const SCRIPT: &str = "
 section start
-start
+start; settle
 section alone
 tasks spin 1500 0 1
 section even
@@ -30,6 +30,29 @@ tasks affinity 24 2000
 section state-again
 state
 ";
+
+/// Neither CPU ever idles, from before the scheduler begins: one has two tasks of unequal weight, the other, whose clock
+/// is soon far ahead of theirs, one.
+const BUSY: &str = "
+section busy
+spin() {
+	taskset $1 sh -c 'while :; do :; done' &
+}
+spin 1; heavy=$!
+spin 1; light=$!
+spin 2; alone=$!
+renice -n 1 $light
+start; settle
+for turn in 1 2; do
+	for task in $heavy $light; do
+		read ns rest </proc/$task/schedstat
+		echo task=$task ran_ns=$ns
+	done
+	[ $turn = 2 ] || sleep 6
+done
+kill $heavy $light $alone
+";
+const PAIR: Shape = Shape { nodes: 1, caches_per_node: 1, cores_per_cache: 2, threads_per_core: 1 };
 
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
@@ -62,6 +85,19 @@ fn equal_tasks_share_alike_though_one_cpu_was_busy_for_long_before() {
     assert_eq!(used.len(), 12);
     // Twice the credits and two ticks, and a slice under way on either side.
     assert!(most - least < 40.0 * MS, "{used:?}");
+}
+
+#[test]
+fn weights_hold_where_cpus_were_busy_when_the_scheduler_began() {
+    static GUEST: Shared = Shared::new();
+    let guest = GUEST.output_of(BUSY, |hearth| Ok(guest(Kernel::Pinned, hearth).shape(PAIR)));
+    let Some(output) = guest else { return };
+    let ran = numbers(&records(output, "busy", "ran_ns"), "ran_ns");
+    let [heavy_before, light_before, heavy, light] = ran[..] else { panic!("{ran:?}") };
+    let ratio = (heavy - heavy_before) / (light - light_before);
+    // Of nice 0 and 1: 1024 to 820 in the kernel, 100 to 80 for the scheduler.
+    assert!((1.2..1.3).contains(&ratio), "one ran {ratio} times as long as the other: {ran:?}");
+    assert_untroubled(output);
 }
 
 #[test]
