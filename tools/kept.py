@@ -1,5 +1,5 @@
-"""What tools make once and need not make again, their arguments, the file that the programs of theirs read, and
-programs that they compile."""
+"""What tools make once and need not make again, their arguments and figures, the file that the programs of theirs
+read, and programs that they compile."""
 
 import argparse
 import json
@@ -47,6 +47,12 @@ def output(path, command, **how):
 def words(folder, count):
     """A file `words`: the numbers up to a count, their digits backwards, so that they are not in order."""
     (folder / "words").write_text("".join(f"{number}"[::-1] + "\n" for number in range(1, count + 1)))
+
+
+def ranged(mean, low, high, digits=0, sign=""):
+    """A mean, and the least and the most where they differ."""
+    mean, low, high = (f"{value:{sign},.{digits}f}" for value in (mean, low, high))
+    return mean if low == high else f"{mean} ({low} to {high})"
 
 
 def compiled(into, flags, sources):
