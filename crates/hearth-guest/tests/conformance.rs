@@ -26,6 +26,11 @@ const YIELDS: u64 = 500;
 const YIELDERS: usize = 3;
 
 const SCRIPT: &str = "
+idle() {
+	read up rest </proc/uptime
+	read cpu user nice system idle rest </proc/stat
+	echo up_s=$up idle_hundredths=$idle
+}
 EVENTS=/sys/kernel/sched_ext/root/events
 for policy in fair standard quantum-10 light; do
 	section $policy-start
@@ -36,6 +41,10 @@ for policy in fair standard quantum-10 light; do
 	tasks spin $([ $policy = light ] && echo 6000 || echo 2000) 0,0,0 1
 	section $policy-many
 	tasks spin 500 0,0,0,0,0,0,0,0,0,0,0,0
+	section $policy-idle
+	tasks spin 1000 0,0,0,0,0,0,0,0,0,0,0,0 >/dev/null &
+	sleep 0.1; idle; sleep 0.15; idle
+	wait $!
 	section $policy-pingpong
 	tasks pingpong 500 1
 	section $policy-yield
@@ -190,7 +199,15 @@ fn no_cpu_idles_beside_work_in_either() {
     let Some(output) = output() else { return };
     for policy in POLICIES {
         let real: f64 = numbers(&records(output, &format!("{policy}-many"), "nice"), "cpu_ns").iter().sum();
-        // Hearth's own threads and the kernel's have a hundredth or three of the time, by what the guest does besides.
+        let idle = records(output, &format!("{policy}-idle"), "up_s");
+        let [up_s, idle_s] = [("up_s", 1.0), ("idle_hundredths", 0.01)].map(|(key, unit)| {
+            let at = numbers(&idle, key);
+            (at[1] - at[0]) * unit
+        });
+        println!("{policy}: {idle_s} s idle in {up_s} s of 8 CPUs");
+        assert!((0.1..0.8).contains(&up_s), "{policy}: looked after {up_s} s");
+        assert!(idle_s < 0.02 * 8.0 * up_s, "{policy}: {idle_s} s idle in {up_s} s of 8 CPUs");
+        // What is not theirs others had: Hearth's own threads and the kernel's.
         assert!(real > 0.95 * 8.0 * 500.0 * MS, "{policy}: {} ms of 4000 ms", real / MS);
         let simulated = simulate(&machine(2, 4), policy, vec![spinners(16, 300)]);
         assert!(simulated.idle_share < 0.03, "{policy}: {} idle", simulated.idle_share);
