@@ -17,6 +17,16 @@ def program(text):
     return path
 
 
+def folder(text):
+    """An argument that names a folder, which is made if it is not there: for argparse."""
+    path = Path(text).resolve()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as wrong:
+        raise argparse.ArgumentTypeError(f"{text} is to be a folder: {wrong.strerror}") from wrong
+    return path
+
+
 def names(text, known):
     """An argument that names some of what is known, with commas between: for argparse."""
     chosen = text.split(",")
