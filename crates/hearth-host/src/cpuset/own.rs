@@ -8,9 +8,13 @@ use rustix::io::Errno;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
-/// Passes over a cgroup whose processes fork meanwhile.
+/// Passes over a cgroup whose processes fork meanwhile, or have ended.
 const PASSES: usize = 20;
+/// A kernel lets a cgroup go of a task that has ended some time after.
+const PAUSE: Duration = Duration::from_millis(5);
 
 const SWITCH: &str = "cgroup.subtree_control";
 
@@ -54,28 +58,31 @@ pub fn make_group(folder: &Path) -> Result<(), Errno> {
 
 /// Moves a cgroup's processes back to where they were, or as near as there still is something, and removes it.
 pub fn remove_group(folder: &Path, back: &Path) -> Outcome {
-    if !folder.is_dir() {
-        return Outcome::Gone;
-    }
+    remove_patiently(folder, back, || thread::sleep(PAUSE))
+}
+
+pub(super) fn remove_patiently(folder: &Path, back: &Path, mut pause: impl FnMut()) -> Outcome {
     let mut moved = 0;
+    let mut refused = None;
     for _ in 0..PASSES {
         let pids = processes(folder);
-        if pids.is_empty() {
-            break;
-        }
-        for pid in pids {
-            match go_back(back, pid) {
+        for pid in &pids {
+            match go_back(back, *pid) {
                 Ok(()) => moved += 1,
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::SRCH) => {}
                 Err(error) => return Outcome::Failed(format!("process {pid}: {error}")),
             }
         }
+        match fs::remove_dir(folder) {
+            Ok(()) => return Outcome::Undone(moved.max(1)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Outcome::Gone,
+            Err(error) => refused = Some(error),
+        }
+        if pids.is_empty() {
+            pause();
+        }
     }
-    match fs::remove_dir(folder) {
-        Ok(()) => Outcome::Undone(moved.max(1)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Outcome::Gone,
-        Err(error) => Outcome::Failed(error.to_string()),
-    }
+    Outcome::Failed(refused.map(|error| error.to_string()).unwrap_or_default())
 }
 
 /// Moves a process to a cgroup, or to the nearest above it that takes it.

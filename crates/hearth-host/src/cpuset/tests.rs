@@ -89,3 +89,19 @@ fn a_cgroup_is_removed_once_and_what_is_in_use_is_told() {
     assert_eq!(remove_group(&folder, root.path()), Outcome::Undone(1));
     assert_eq!(remove_group(&folder, root.path()), Outcome::Gone);
 }
+
+#[test]
+fn what_the_kernel_lets_go_of_a_moment_later_is_removed_too() {
+    let (root, _hierarchy) = tree(&[]);
+    let folder = root.path().join("hearth-set-1");
+    make_group(&folder).unwrap();
+    fs::create_dir(folder.join("task")).unwrap();
+    let mut pauses = 0;
+    let outcome = own::remove_patiently(&folder, root.path(), || {
+        pauses += 1;
+        if pauses == 3 {
+            fs::remove_dir(folder.join("task")).unwrap();
+        }
+    });
+    assert_eq!((outcome, pauses), (Outcome::Undone(1), 3));
+}
