@@ -219,7 +219,7 @@ impl Plugin {
             _ => return say(&format!("region {ended:?} ends, and has not begun")),
         };
         self.name_running(cpu);
-        let region = self.take_counts(ended);
+        let region = Region { is_ended: true, ..self.take_counts(ended) };
         self.phase = Phase::Ending { region, begin_ns, next: None };
         self.translate_anew();
     }
@@ -244,7 +244,7 @@ impl Plugin {
             ));
         }
         let tasks = if self.symbols.is_some() { self.tasks.of_region() } else { Vec::new() };
-        Region { name: name.to_owned(), guest_ns: 0, cpus, tasks }
+        Region { name: name.to_owned(), cpus, tasks, ..Region::default() }
     }
 
     /// Writes into the memory of the task that calls, in words of 64 bits: the CPU, the task's pid, what the CPU has
@@ -293,7 +293,7 @@ impl Plugin {
         match std::mem::replace(&mut self.phase, Phase::Off) {
             Phase::Beginning { name } => self.start(name),
             Phase::Ending { mut region, begin_ns, next } => {
-                region.guest_ns = self.beside.clock_ns().saturating_sub(begin_ns);
+                region.guest_ns = self.since(begin_ns);
                 self.earlier = (0..self.earlier.len()).map(|cpu| self.counted(cpu)).collect();
                 let model = self.model.take();
                 if let Some(timing) = &mut self.timing {
@@ -323,6 +323,11 @@ impl Plugin {
         }
     }
 
+    /// How far the guest's clock has moved.
+    fn since(&self, begin_ns: u64) -> u64 {
+        self.beside.clock_ns().saturating_sub(begin_ns)
+    }
+
     fn finish(&mut self, region: Region) {
         self.report.regions.push(region);
         if let Err(error) = write(&self.arguments.out, &self.report) {
@@ -333,11 +338,14 @@ impl Plugin {
     /// QEMU ends. A region that has not is counted as far as it came.
     pub(crate) fn exit(&mut self) {
         match std::mem::replace(&mut self.phase, Phase::Off) {
-            Phase::On { name, .. } => {
+            Phase::On { name, begin_ns } => {
+                let guest_ns = self.since(begin_ns);
                 let region = self.take_counts(&name);
-                self.finish(region);
+                self.finish(Region { guest_ns, ..region });
             }
-            Phase::Ending { region, .. } => self.finish(region),
+            Phase::Ending { region, begin_ns, .. } => {
+                self.finish(Region { guest_ns: self.since(begin_ns), ..region });
+            }
             Phase::Off | Phase::Beginning { .. } => {}
         }
     }

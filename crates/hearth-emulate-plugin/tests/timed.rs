@@ -118,3 +118,15 @@ fn a_guest_whose_clock_counts_instructions_is_refused() {
     assert!(said.contains("hearth: ") && said.contains("without -icount"), "{said}");
     let _ = std::fs::remove_file(out);
 }
+
+#[test]
+fn a_region_that_does_not_end_is_counted_to_the_end_of_the_run() {
+    if !common::can_boot() {
+        return;
+    }
+    let script = "section known\nhearth-region run endless 1 1 -- sleep 1000 &\nusleep 100000\n";
+    let (report, _) = common::boot(Mode::Timed, script);
+    let endless = common::region(&report, "endless");
+    assert!(!endless.is_ended && endless.guest_ns > 90_000_000, "{} ns", endless.guest_ns);
+    assert!(region("both").is_some_and(|both| both.is_ended));
+}

@@ -32,8 +32,10 @@ pub struct Report {
 pub struct Region {
     /// The name that the guest gave.
     pub name: String,
-    /// How far the guest's clock moved, as far as the guest said; 0 if it did not.
+    /// How far the guest's clock moved.
     pub guest_ns: u64,
+    /// Whether the guest said that it ended. Else it was counted to the end of the run.
+    pub is_ended: bool,
     /// By number of the CPU.
     pub cpus: Vec<Counts>,
     /// In order of pid; the idle tasks of all CPUs are one, with pid 0, and come first.
@@ -219,7 +221,8 @@ mod tests {
     fn a_report_survives_its_file() {
         let counts = Counts { loads: 5, causes: Causes { own: 3, ..Causes::default() }, ..Counts::default() };
         let task = Task { pid: 7, comm: "walk".into(), user: counts, ..Task::default() };
-        let region = Region { name: "r".into(), guest_ns: 9, cpus: vec![counts], tasks: vec![task] };
+        let region =
+            Region { name: "r".into(), guest_ns: 9, is_ended: true, cpus: vec![counts], tasks: vec![task] };
         let report = Report { schema: SCHEMA, machine: "m".into(), cycle_ps: 333, regions: vec![region] };
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);

@@ -62,7 +62,11 @@ pub(crate) fn read(out: &Path) -> Result<(u64, Region), String> {
         ));
     }
     let found = report.regions.into_iter().find(|region| region.name == REGION);
-    found.map(|region| (report.cycle_ps, region)).ok_or_else(|| format!("there is no region {REGION:?}"))
+    let region = found.ok_or_else(|| format!("there is no region {REGION:?}"))?;
+    if !region.is_ended {
+        return Err(format!("region {REGION:?} has no end, so what came after the command was counted, too"));
+    }
+    Ok((report.cycle_ps, region))
 }
 
 #[cfg(test)]
@@ -76,7 +80,10 @@ mod tests {
     }
 
     fn report(schema: u32, name: &str) -> String {
-        let region = Region { name: name.into(), ..Region::default() };
+        written(schema, Region { name: name.into(), is_ended: true, ..Region::default() })
+    }
+
+    fn written(schema: u32, region: Region) -> String {
         let report = Report { schema, machine: "m".into(), cycle_ps: 500, regions: vec![region] };
         serde_json::to_string(&report).unwrap()
     }
@@ -91,6 +98,8 @@ mod tests {
     fn what_is_wrong_with_a_report_is_told() {
         assert!(read_text(&report(SCHEMA + 1, REGION)).unwrap_err().contains("make build"));
         assert!(read_text(&report(SCHEMA, "other")).unwrap_err().contains("no region"));
+        let endless = Region { name: REGION.into(), ..Region::default() };
+        assert!(read_text(&written(SCHEMA, endless)).unwrap_err().contains("no end"));
         assert!(read_text("{").unwrap_err().contains("EOF"));
         assert!(read(Path::new("/no/such/file")).unwrap_err().contains("/no/such/file"));
     }

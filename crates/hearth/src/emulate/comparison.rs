@@ -218,6 +218,7 @@ pub mod tests {
         let region = Region {
             name: "command".into(),
             guest_ns: 5_000_000,
+            is_ended: true,
             cpus: vec![counts, kernel],
             tasks: vec![task(0, "idle"), sort, task(9, "kworker/0:1")],
         };
