@@ -7,15 +7,18 @@
 //! A CPU that is ahead of the clock is stopped until that has come near. It is not enough that it lets the others have
 //! their turns: one that waits in a loop of `PAUSE` gives its own back at once, and time would hardly pass for it.
 //!
-//! When all CPUs wait nothing moves time, so a thread beside the guest's sets the clock to the next timer, or to where
-//! the first of those that are stopped goes on.
+//! When all CPUs wait nothing moves time. The thread that runs them is about to wait, too; instead it sets the clock to
+//! the next timer, or to where the first of those that are stopped goes on.
+//!
+//! What the guest does must not follow the host's time. So nothing else moves the clock, and nobody takes a CPU's turn
+//! away: not QEMU either, whose read-copy-update would, whenever something in QEMU is to be freed.
 
 use crate::arguments::Refusal;
 use crate::qemu::symbol;
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -25,9 +28,8 @@ const VIRTUAL_CLOCK: c_int = 1;
 const ANY_TIMER: c_int = -1;
 /// `AccelOpsClass` of QEMU 10.0: `get_virtual_clock`, `set_virtual_clock`, `get_elapsed_ticks`.
 const TABLE: usize = 0xc0;
-/// How soon the thread looks whether all CPUs wait after they did, and how soon at most where they have been busy.
-const SOON: Duration = Duration::from_micros(20);
-const LATE: Duration = Duration::from_micros(500);
+/// How long others may run where all CPUs wait and the next timer was none of theirs: the guest may have ended.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// The guest's clock.
 static NOW_NS: AtomicI64 = AtomicI64::new(0);
@@ -106,8 +108,34 @@ functions! {
     is_running: c"runstate_is_running", unsafe extern "C" fn() -> bool;
     until_timer_ns: c"qemu_clock_deadline_ns_all", unsafe extern "C" fn(c_int, c_int) -> i64;
     advance: c"qemu_clock_advance_virtual_time", unsafe extern "C" fn(i64) -> i64;
+    has_lock: c"bql_locked", unsafe extern "C" fn() -> bool;
     lock: c"bql_lock_impl", unsafe extern "C" fn(*const c_char, c_int);
     unlock: c"bql_unlock", unsafe extern "C" fn();
+    add_forcer: c"rcu_add_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
+    remove_forcer: c"rcu_remove_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
+}
+
+/// QEMU's, in a list of its kind.
+#[repr(C)]
+struct Notifier {
+    notify: Option<unsafe extern "C" fn(*mut Notifier, *mut c_void)>,
+    next: *mut Notifier,
+    previous: *mut *mut Notifier,
+}
+
+/// What QEMU's threads wait with until a condition is signalled: the condition, the lock that they have meanwhile
+/// given back, and where in QEMU that is.
+type Wait = unsafe extern "C" fn(*mut c_void, *mut c_void, *const c_char, c_int);
+
+/// QEMU's own, and what is done before it waits.
+static WAIT: OnceLock<(Functions, Wait)> = OnceLock::new();
+
+unsafe extern "C" fn wait(condition: *mut c_void, lock: *mut c_void, file: *const c_char, line: c_int) {
+    let Some((functions, wait)) = WAIT.get() else { return };
+    if !RUNS_CPUS.get() || !functions.jump_when_idle() {
+        // SAFETY: it is QEMU's own, with what QEMU has passed.
+        unsafe { wait(condition, lock, file, line) }
+    }
 }
 
 thread_local! {
@@ -168,8 +196,15 @@ impl Time {
             }
         }
         TICKS.store(own_ticks as *mut c_void, Ordering::Relaxed);
-        let functions = self.functions;
-        thread::spawn(move || jump_when_idle(functions));
+        // SAFETY: a variable of type `Wait`, which QEMU's threads read anew for each wait. This is the thread that runs
+        // CPUs.
+        unsafe {
+            let all_wait = AtomicPtr::from_ptr(symbol(c"qemu_cond_wait_func")?.cast());
+            let own: Wait = std::mem::transmute::<*mut c_void, Wait>(all_wait.load(Ordering::Relaxed));
+            WAIT.get_or_init(|| (self.functions, own));
+            all_wait.store(wait as *mut c_void, Ordering::Relaxed);
+            self.functions.let_cpus_finish_their_turns();
+        }
         Ok(())
     }
 
@@ -233,28 +268,46 @@ fn first_to_go_on_ns() -> Option<i64> {
     stopped.iter().map(|stopped| stopped.until_ns).min()
 }
 
-/// The longer CPUs have been busy the more seldom it looks, so that a quarter of that time is lost at most, and looks
-/// do not take the host's CPU from who runs them.
-fn jump_when_idle(functions: Functions) {
-    let mut wait = SOON;
-    loop {
-        thread::sleep(wait);
-        // SAFETY: QEMU allows these calls on any thread, those that change something under its lock.
+impl Functions {
+    /// When all CPUs wait, has those go on that are the first to: `false` if nobody is, or the guest does not run. Only
+    /// on the thread that runs CPUs, which is in nobody's turn then.
+    fn jump_when_idle(&self) -> bool {
+        // SAFETY: with its lock, which this thread has, QEMU allows these calls.
         unsafe {
-            if !(functions.is_running)() || !(functions.all_idle)() {
-                wait = (wait * 5 / 4).min(LATE);
-                continue;
+            if !(self.has_lock)() || !(self.is_running)() || !(self.all_idle)() {
+                return false;
             }
-            (functions.lock)(c"hearth".as_ptr(), line!() as c_int);
-            let is_idle = (functions.is_running)() && (functions.all_idle)();
             let now_ns = NOW_NS.load(Ordering::Relaxed);
-            let wait_ns = (functions.until_timer_ns)(VIRTUAL_CLOCK, ANY_TIMER);
+            let wait_ns = (self.until_timer_ns)(VIRTUAL_CLOCK, ANY_TIMER);
             let timer_ns = (wait_ns >= 0).then(|| now_ns + wait_ns.max(1));
-            if let Some(ns) = timer_ns.into_iter().chain(first_to_go_on_ns()).min().filter(|_| is_idle) {
-                (functions.advance)(ns);
+            let Some(ns) = timer_ns.into_iter().chain(first_to_go_on_ns()).min() else { return false };
+            if (self.advance)(ns) < ns {
+                // There is no timer.
+                set_now_ns(ns);
             }
-            (functions.unlock)();
+            if (self.all_idle)() {
+                (self.unlock)();
+                thread::sleep(PAUSE);
+                (self.lock)(c"hearth".as_ptr(), line!() as c_int);
+            }
         }
-        wait = SOON;
+        true
+    }
+
+    /// Has QEMU not end a CPU's turn, whenever that is, to free memory sooner: it can when the turn has ended.
+    ///
+    /// # Safety
+    /// On the thread that runs CPUs, which never ends.
+    unsafe fn let_cpus_finish_their_turns(&self) {
+        let mut first = Notifier { notify: None, next: std::ptr::null_mut(), previous: std::ptr::null_mut() };
+        let first = &raw mut first;
+        // SAFETY: QEMU puts it before those that this thread has, and takes each out of the list again.
+        unsafe {
+            (self.add_forcer)(first);
+            while !(*first).next.is_null() {
+                (self.remove_forcer)((*first).next);
+            }
+            (self.remove_forcer)(first);
+        }
     }
 }
