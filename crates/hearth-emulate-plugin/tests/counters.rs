@@ -136,12 +136,13 @@ fn the_measured_cost_of_a_miss_is_that_of_the_machines_memory() {
     let Some(observed) = observed() else { return };
     for (task, counted) in tasks(observed) {
         let ns = counted["miss_ns"]["ns"]["value"].as_f64().unwrap();
-        let known = task.total().counters(observed.cycle_ps).map(|count| count as f64);
-        let [cycles, instructions, misses] = known;
-        // At least what a miss takes beyond the hit in the last level that it stands for: 200 less 45 cycles of 500 ps.
-        // At most what all that stalls comes to for each miss. A slope over 90 stretches is an estimate: in 18 boots it
-        // varied by 3 to 5 % of its mean, and went up to 14 % above the latter.
-        let (least, most) = (77.5, 1.25 * 0.5 * (cycles - instructions) / misses);
+        let [cycles, instructions, misses] =
+            task.total().counters(observed.cycle_ps).map(|count| count as f64);
+        // At least what a miss takes beyond the hit in the last level that it stands for: 200 less 45 cycles. At most
+        // what all that stalls comes to for each miss. A slope over 90 stretches is an estimate: in 18 boots it varied
+        // by 3 to 5 % of its mean, and went up to 14 % above the latter.
+        let ns_per_cycle = observed.cycle_ps as f64 / 1e3;
+        let (least, most) = (155.0 * ns_per_cycle, 1.25 * ns_per_cycle * (cycles - instructions) / misses);
         println!("{} of {ns} ns, {least} to {most}", task.pid);
         assert!((least..most).contains(&ns), "{ns} ns measured of {}, {least} to {most}", task.pid);
     }

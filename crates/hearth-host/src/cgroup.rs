@@ -11,9 +11,14 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 /// Files of a cgroup that limit its processes, unless they are empty or begin with `max`.
 const LIMITS: [&str; 3] = ["cpu.max", "memory.max", "cpuset.cpus"];
+
+/// How long to wait before a cgroup is removed again: a kernel lets it go of a task that has ended some time after
+/// whoever waited for the task was told.
+pub(crate) const LETTING_GO: Duration = Duration::from_millis(5);
 
 /// Files that list the threads of a cgroup: version 2, version 1.
 const THREAD_LISTS: [&str; 2] = ["cgroup.threads", "tasks"];

@@ -9,19 +9,16 @@
 //! begins can be missed. What outlives the program keeps the cgroup; so does a program that nobody waits for
 //! any more. The next one of the class removes what such leave behind.
 
-use super::{descendants, limit, of_process};
+use super::{LETTING_GO, descendants, limit, of_process};
 use crate::Error;
 use crate::cpuset::{enter, go_back};
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 /// Others of the class may remove its folder, or a cgroup that nobody has entered yet, at any moment.
 const TRIES: usize = 20;
-/// A kernel lets a cgroup go of a task that has ended some time after whoever waited for the task was told.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// What names of the cgroups begin with.
 const PREFIX: &str = "exec-";
@@ -79,7 +76,7 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         let _ = self.leave();
-        remove_patiently(&self.folder, || thread::sleep(PAUSE));
+        remove_patiently(&self.folder, || thread::sleep(LETTING_GO));
     }
 }
 

@@ -2,19 +2,16 @@
 
 use super::{CONTROLLER, enter, processes};
 use crate::Outcome;
-use crate::cgroup::{self, write};
+use crate::cgroup::{self, LETTING_GO, write};
 use crate::error::errno;
 use rustix::io::Errno;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
 
 /// Passes over a cgroup whose processes fork meanwhile, or have ended.
 const PASSES: usize = 20;
-/// A kernel lets a cgroup go of a task that has ended some time after.
-const PAUSE: Duration = Duration::from_millis(5);
 
 const SWITCH: &str = "cgroup.subtree_control";
 
@@ -58,12 +55,12 @@ pub fn make_group(folder: &Path) -> Result<(), Errno> {
 
 /// Moves a cgroup's processes back to where they were, or as near as there still is something, and removes it.
 pub fn remove_group(folder: &Path, back: &Path) -> Outcome {
-    remove_patiently(folder, back, || thread::sleep(PAUSE))
+    remove_patiently(folder, back, || thread::sleep(LETTING_GO))
 }
 
 pub(super) fn remove_patiently(folder: &Path, back: &Path, mut pause: impl FnMut()) -> Outcome {
     let mut moved = 0;
-    let mut refused = None;
+    let mut refused = String::new();
     for _ in 0..PASSES {
         let pids = processes(folder);
         for pid in &pids {
@@ -76,13 +73,13 @@ pub(super) fn remove_patiently(folder: &Path, back: &Path, mut pause: impl FnMut
         match fs::remove_dir(folder) {
             Ok(()) => return Outcome::Undone(moved.max(1)),
             Err(error) if error.kind() == ErrorKind::NotFound => return Outcome::Gone,
-            Err(error) => refused = Some(error),
+            Err(error) => refused = error.to_string(),
         }
         if pids.is_empty() {
             pause();
         }
     }
-    Outcome::Failed(refused.map(|error| error.to_string()).unwrap_or_default())
+    Outcome::Failed(refused)
 }
 
 /// Moves a process to a cgroup, or to the nearest above it that takes it.
