@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::{AddAssign, Sub};
 
 /// The version of the format.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

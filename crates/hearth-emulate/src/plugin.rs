@@ -3,6 +3,7 @@
 use crate::EmulateError;
 use crate::counts::{Region, Report, SCHEMA};
 use crate::script::REGION;
+use serde::Deserialize;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,16 +52,22 @@ pub fn arguments(
     ]
 }
 
+/// What a report of any format has.
+#[derive(Deserialize)]
+struct Format {
+    schema: u32,
+}
+
 /// The counts of the command's region, or what is wrong with them.
 pub(crate) fn read(out: &Path) -> Result<(u64, Region), String> {
     let text = fs::read(out).map_err(|error| format!("{}: {error}", out.display()))?;
-    let report: Report = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    if report.schema != SCHEMA {
+    let Format { schema } = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+    if schema != SCHEMA {
         return Err(format!(
-            "its format is {}, and this program reads {SCHEMA}; build both together: make build",
-            report.schema
+            "its format is {schema}, and this program reads {SCHEMA}; build both together: make build"
         ));
     }
+    let report: Report = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     let found = report.regions.into_iter().find(|region| region.name == REGION);
     let region = found.ok_or_else(|| format!("there is no region {REGION:?}"))?;
     if !region.is_ended {
@@ -97,6 +104,8 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_report_is_told() {
         assert!(read_text(&report(SCHEMA + 1, REGION)).unwrap_err().contains("make build"));
+        let of_old = r#"{"schema":1,"regions":[{"name":"a"}]}"#;
+        assert!(read_text(of_old).unwrap_err().contains("make build"));
         assert!(read_text(&report(SCHEMA, "other")).unwrap_err().contains("no region"));
         let endless = Region { name: REGION.into(), ..Region::default() };
         assert!(read_text(&written(SCHEMA, endless)).unwrap_err().contains("no end"));

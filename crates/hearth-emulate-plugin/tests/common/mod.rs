@@ -7,7 +7,7 @@ pub mod guest;
 pub mod outcome;
 
 use guest::Setup;
-use hearth_emulate::counts::{Region, Report, Task};
+use hearth_emulate::counts::{Region, Report, SCHEMA, Task};
 use hearth_guest::{Guest, Mode, Output, available};
 use std::fs;
 
@@ -43,7 +43,7 @@ pub fn boot_with(setup: &Setup, script: &str, add: impl FnOnce(Guest) -> Guest) 
 /// What the plugin wrote, read.
 pub fn report(text: &str) -> Report {
     let report: Report = serde_json::from_str(text).unwrap();
-    assert_eq!(report.schema, 1);
+    assert_eq!(report.schema, SCHEMA);
     report
 }
 
