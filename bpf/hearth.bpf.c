@@ -55,7 +55,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (!tc)
 		return prev_cpu;
 	plan_follow(p, tc);
-	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, wake_flags);
+	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);

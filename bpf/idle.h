@@ -52,10 +52,13 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
-/* The idle CPU where the task has most credit. */
-static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, u64 wake_flags)
+/* The idle CPU where the task has most credit. With fair a new one, which has none, begins near
+ * who made it, whose files and memory it shares; in the papers it takes any. */
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 prev_cpu,
+				    u64 wake_flags)
 {
-	s32 last = tc->last_cpu;
+	bool begins_near = policy.discipline == HEARTH_FAIR && tc->last_cpu < 0;
+	s32 last = begins_near ? prev_cpu : tc->last_cpu;
 	bool is_idle = false;
 	s32 cpu;
 

@@ -51,10 +51,15 @@ impl<H: Host> Kernel<H> {
         self.scheduler().remembered(&task.storage)
     }
 
-    /// A new task, which sleeps; `maker` has forked it.
+    /// A new task, which sleeps; `maker` has forked it, on the CPU where the task is to begin unless the
+    /// scheduler says otherwise.
     pub fn add_task(&self, sched: &Rc<TaskStruct>, maker: Option<Pid>) -> Rc<Task> {
         let task = self.add(Task::new(sched));
-        self.init_task(&task, true, maker.map(|pid| self.task(pid)).as_deref());
+        let maker = maker.map(|pid| self.task(pid));
+        if let Some(maker) = &maker {
+            sched.cpu.set(maker.sched.cpu.get());
+        }
+        self.init_task(&task, true, maker.as_deref());
         self.scheduler().enable(sched);
         task
     }

@@ -7,6 +7,8 @@ use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::sync::Semaphore;
 use hearth_sim::{Application, Options, RunResult, SimError, Simulation};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 const TICK_MS: f64 = 10.0;
 
@@ -125,6 +127,36 @@ fn a_task_moves_only_when_it_has_had_less_by_the_processor_credit() {
     }
 }
 
+/// On dash-16, whose nodes have four CPUs, with who makes it on each of the sixteen.
+#[test]
+fn a_new_task_begins_on_the_node_of_who_made_it_while_a_cpu_idles_there() {
+    let dash = Machine::load("dash-16").unwrap();
+    for maker in 0..16 {
+        let began = Rc::new(RefCell::new(Vec::new()));
+        let mut simulation =
+            Simulation::new(&dash, &Policy::load("fair").unwrap(), &Options::default()).unwrap();
+        let mut application = Application::new("family");
+        let children = Rc::clone(&began);
+        application.task("maker", move |cpu| {
+            cpu.set_mask(cpu.task(), 1 << maker);
+            cpu.compute(100_000);
+            cpu.set_mask(cpu.task(), 0xffff);
+            assert_eq!(cpu.number(), maker);
+            for _ in 0..6 {
+                let children = Rc::clone(&children);
+                cpu.fork("child", move |cpu| {
+                    children.borrow_mut().push(cpu.number());
+                    cpu.compute(10_000_000);
+                });
+            }
+        });
+        simulation.add(application);
+        simulation.run().unwrap();
+        let near = began.borrow().iter().filter(|&&cpu| cpu / 4 == maker / 4).count();
+        assert_eq!((began.borrow().len(), near), (6, 3), "made on CPU {maker}: began on {began:?}");
+    }
+}
+
 #[test]
 fn an_attached_task_never_moves() {
     let result = spin(&Policy::load("attached").unwrap(), 2);
@@ -135,9 +167,9 @@ fn an_attached_task_never_moves() {
 fn a_task_that_yields_lets_another_run() {
     let policy = Policy::load("heavy").unwrap();
     let mut simulation = simulation(&policy, &Options::default());
-    let turns = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let turns = Rc::new(RefCell::new(Vec::new()));
     for task in 0..8 {
-        let turns = std::rc::Rc::clone(&turns);
+        let turns = Rc::clone(&turns);
         let mut application = Application::new(&format!("task{task}"));
         application.task("yields", move |cpu| {
             for _ in 0..50 {
