@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 pub const STEP: Duration = Duration::from_millis(100);
 /// A caller that comes a little early is not sent away.
 const EARLY: Duration = Duration::from_millis(10);
+/// How often it is looked for programs while there are none, and each that comes is heard of.
+const QUIET_STEP: Duration = Duration::from_secs(1);
 /// How often a number that stays is said again.
 const RENEW: Duration = Duration::from_secs(1);
 
@@ -44,6 +46,8 @@ pub struct Leader {
     news: Option<News>,
     /// Whether programs have come since numbers were said.
     has_news: bool,
+    /// Whether there were none.
+    is_alone: bool,
     between: Paced,
     observer: Observer,
     steady: Steady,
@@ -100,6 +104,7 @@ impl Leader {
             stepped_at: None,
             news: None,
             has_news: false,
+            is_alone: false,
             between: Paced::new(NEWS_EVERY, NEWS_SHARE),
             observer: Observer::new(),
             steady: Steady::default(),
@@ -110,7 +115,7 @@ impl Leader {
     /// Tells all followers their numbers, if it is time and nobody else does. To be called again after
     /// [`Self::wait`].
     pub fn step(&mut self, now: Instant) {
-        let is_due = self.stepped_at.is_none_or(|at| now >= at + STEP - EARLY);
+        let is_due = self.stepped_at.is_none_or(|at| now >= at + self.pace() - EARLY);
         let is_between = self.has_news && self.between.left(now).is_zero();
         if !is_due && !is_between {
             return;
@@ -135,15 +140,25 @@ impl Leader {
     /// Waits until the next step is to be made, or `other` is readable.
     pub fn wait(&mut self, other: BorrowedFd<'_>) {
         let now = Instant::now();
-        let left = self.stepped_at.map_or(STEP, |at| (at + STEP).saturating_duration_since(now));
+        let pace = self.pace();
+        let left = self.stepped_at.map_or(pace, |at| (at + pace).saturating_duration_since(now));
         let left = if self.has_news { left.min(self.between.left(now)) } else { left };
         let news = self.news.iter().map(News::fd);
         wait(&news.chain([other]).collect::<Vec<_>>(), left);
         self.has_news |= self.news.as_ref().is_some_and(News::any);
     }
 
+    /// From one step to the next.
+    fn pace(&self) -> Duration {
+        let hears_all = matches!(self.news, Some(News::Watch(_)));
+        if self.is_alone && hears_all { QUIET_STEP } else { STEP }
+    }
+
     fn say(&mut self, now: Instant, is_step: bool) {
-        let found = self.scope.found();
+        let mut found = self.scope.found();
+        self.is_alone = found.is_empty();
+        // The others keep their hands off.
+        found.retain(|(_, found)| found.page.state == 0);
         let following: Vec<Following> = found.iter().map(|(_, found)| found.following()).collect();
         self.said.retain(|pid, _| found.iter().any(|(_, found)| found.pid == *pid));
         if found.is_empty() {
@@ -237,7 +252,7 @@ impl Scope {
         }
     }
 
-    /// The pages of processes that follow, with the folder of each.
+    /// The pages of processes, with the folder of each.
     fn found(&self) -> Vec<(Arc<Folder>, Found)> {
         let folders = match self {
             Self::One { folder, .. } => folder.iter().cloned().collect(),
@@ -246,7 +261,7 @@ impl Scope {
         let pages = folders
             .iter()
             .flat_map(|folder| folder.pages().into_iter().map(|found| (Arc::clone(folder), found)));
-        pages.filter(|(_, found)| found.page.state == 0).collect()
+        pages.collect()
     }
 }
 
@@ -255,5 +270,50 @@ impl Said {
     /// no reason.
     fn differs(&self, other: &Self) -> bool {
         (self.cpus, self.why) != (other.cpus, other.why) || other.at >= self.at + RENEW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::pages::SHARED_MEMORY;
+    use hearth_hints::page::Page;
+    use std::os::fd::AsFd;
+    use std::process::Command;
+
+    #[test]
+    fn a_newcomer_is_told_at_once_by_a_daemon_that_tells_nobody() {
+        let place = tempfile::tempdir().unwrap();
+        let announced = Announced::at(place.path().join("leader")).unwrap();
+        let mut leader = Leader::with(Scope::All { _announced: announced }, None);
+        let begin = Instant::now();
+        leader.step(begin);
+        // Other programs of this machine may be told something just now.
+        assert_eq!(leader.pace(), if leader.is_alone { QUIET_STEP } else { STEP });
+
+        let folder = format!("hearth-{}", rustix::process::geteuid().as_raw());
+        let folder = Path::new(SHARED_MEMORY).join(folder);
+        Folder::open(&folder).unwrap();
+        let mut sleeper = Command::new("sleep").arg("1000").spawn().unwrap();
+        let Thread { tid, start } = Thread::now(sleeper.id() as i32).unwrap();
+        let page = folder.join(tid.to_string());
+        fs::write(page.with_extension("new"), Page::begun(tid as u32, start)).unwrap();
+        fs::rename(page.with_extension("new"), &page).unwrap();
+        let (never, _other_end) = std::io::pipe().unwrap();
+        let mut now = begin;
+        while !leader.said.contains_key(&tid) && now < begin + STEP / 2 {
+            leader.wait(never.as_fd());
+            leader.step(now);
+            now += NEWS_EVERY;
+        }
+        let (cpus, pace) =
+            (Page::read(&fs::read(&page).unwrap().try_into().unwrap()).unwrap().cpus, leader.pace());
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        fs::remove_file(&page).unwrap();
+        assert!(cpus > 0, "it has not heard of it");
+        assert_eq!(pace, STEP);
     }
 }
