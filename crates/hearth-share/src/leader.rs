@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub const STEP: Duration = Duration::from_millis(100);
 /// A caller that comes a little early is not sent away.
 const EARLY: Duration = Duration::from_millis(10);
-/// How often it is looked for programs while there are none, and each that comes is heard of.
+/// How often the daemon looks for programs while there are none. It hears of those that come.
 const QUIET_STEP: Duration = Duration::from_secs(1);
 /// How often a number that stays is said again.
 const RENEW: Duration = Duration::from_secs(1);
@@ -150,8 +150,8 @@ impl Leader {
 
     /// From one step to the next.
     fn pace(&self) -> Duration {
-        let hears_all = matches!(self.news, Some(News::Watch(_)));
-        if self.is_alone && hears_all { QUIET_STEP } else { STEP }
+        let tells_all = matches!(self.scope, Scope::All { .. });
+        if self.is_alone && tells_all { QUIET_STEP } else { STEP }
     }
 
     fn say(&mut self, now: Instant, is_step: bool) {
