@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// From one step to the next is at least so many times what a step takes of a CPU: two per cent of one go
-/// into planning, at most.
+/// into planning, at most, unless a step takes more than 20 ms.
 const STEP_TO_TAKEN: u32 = 50;
 
 /// From one step to the next, at most.
