@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Shared, assert_untroubled, first, line, numbers, records, text};
-use hearth_guest::{Kernel, Output, Record};
+use hearth_guest::{Kernel, Output};
 
 const MS: f64 = 1e6;
 const TICK_NS: f64 = 4.0 * MS;
@@ -40,8 +40,6 @@ section exits
 tasks exits
 section affinity
 tasks affinity 12 600
-section families
-for family in $(seq 12); do tasks spin 20 0,0; done
 section status
 hearth status --json
 section running-state
@@ -188,24 +186,6 @@ fn masks_that_change_under_load_hold_and_starve_no_task() {
     let affinity = first(output, "affinity", "affinity");
     assert_eq!(affinity.get::<u32>("outside").unwrap(), 0, "tasks ran outside their mask");
     assert_eq!(affinity.get::<u32>("stuck").unwrap(), 0, "tasks did not run for a second");
-}
-
-/// Two children of one task, on nodes of four CPUs. One that has to make way for a thread of the kernel's or
-/// the daemon's before it is looked at may be drawn to any idle CPU; were that so of all that begin, they would
-/// be on one node in three families of seven.
-#[test]
-fn children_begin_on_one_node_while_cpus_idle_there() {
-    let Some(output) = output() else { return };
-    let stretches = records(output, "families", "stretch");
-    let of_cpu = |stretch: &Record| stretch.get::<u32>("cpu").unwrap();
-    // Each family numbers its stretches from 0.
-    let families: Vec<Vec<u32>> = stretches
-        .chunk_by(|_, next| next.text("stretch") != Some("0"))
-        .map(|family| family.iter().map(of_cpu).collect())
-        .collect();
-    assert_eq!(families.len(), 12);
-    let is_near = |family: &&Vec<u32>| family.iter().all(|cpu| cpu / 4 == family[0] / 4);
-    assert!(families.iter().filter(is_near).count() >= 10, "their CPUs: {families:?}");
 }
 
 #[test]
