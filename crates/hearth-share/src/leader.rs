@@ -258,10 +258,10 @@ impl Scope {
             Self::One { folder, .. } => folder.iter().cloned().collect(),
             Self::All { .. } => all_folders().into_iter().map(Arc::new).collect::<Vec<_>>(),
         };
-        let pages = folders
+        folders
             .iter()
-            .flat_map(|folder| folder.pages().into_iter().map(|found| (Arc::clone(folder), found)));
-        pages.collect()
+            .flat_map(|folder| folder.pages().into_iter().map(|found| (Arc::clone(folder), found)))
+            .collect()
     }
 }
 
