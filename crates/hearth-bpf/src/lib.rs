@@ -37,7 +37,7 @@ fn compile(root: &Path, out: &Path, clang: &str, source: &str, name: &str) -> Re
             "-Wno-unused-function".into(),
         ])
         .build_and_generate(out.join(format!("{name}.skel.rs")))
-        .map_err(|error| hearth_seam::errors(&format!("{} does not build: {error:#}", file.display())))
+        .map_err(|error| hearth_build::errors(&format!("{} does not build: {error:#}", file.display())))
 }
 
 /// The newest clang that is there: `$CLANG`, `clang-19`, `clang`, or another version by its number.

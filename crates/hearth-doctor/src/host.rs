@@ -1,9 +1,9 @@
 //! The machine: its shape, control groups, real-time tasks, other daemons.
 
 use super::{Finding, Root};
+use hearth_abi::MAX_CPUS;
 use hearth_host::{hogs, journal};
 use hearth_linux::daemon;
-use hearth_seam::MAX_CPUS;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;

@@ -3,16 +3,15 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "../../hearth-guest/tests/common/binary.rs"]
-mod binary;
 mod common;
 
 use common::guest::Setup;
 use hearth_emulate::counts::{Region, Task};
 use hearth_guest::{Kernel, Mode, Output, Shape};
+use hearth_kernel_tests::Once;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 /// All on one node, so that all misses are of the memory there.
 const OBSERVE: &str = "
@@ -27,22 +26,23 @@ hearth observe --json -- sh -c 'for turn in $(seq 1000); do :; done'
 
 /// Hearth as one file, or nothing, with the reason printed, where no guest can boot.
 fn hearth() -> Option<PathBuf> {
-    match binary::hearth() {
+    match hearth_kernel_tests::hearth() {
         Ok(hearth) => {
-            common::outcome::ran();
+            hearth_kernel_tests::ran();
             Some(hearth)
         }
         Err(reason) => {
-            common::outcome::skipped(&reason);
+            hearth_kernel_tests::skipped(&reason);
             None
         }
     }
 }
 
 fn boot(setup: &Setup, script: &str, hearth: &Path) -> (String, Output) {
-    common::boot_with(setup, script, |guest| guest.file(hearth, "/bin/hearth"))
+    common::boot_with(setup, script, |guest| guest.program(hearth, "/bin/hearth", &[]).unwrap())
 }
 
+#[derive(Serialize, Deserialize)]
 struct Observed {
     region: Region,
     cycle_ps: u64,
@@ -67,8 +67,8 @@ fn observe(hearth: &Path, kernel: Kernel) -> Observed {
 
 /// One boot of the pinned kernel for all tests of `hearth observe`.
 fn observed() -> Option<&'static Observed> {
-    static OBSERVED: OnceLock<Observed> = OnceLock::new();
-    hearth().map(|hearth| OBSERVED.get_or_init(|| observe(&hearth, Kernel::Pinned)))
+    static OBSERVED: Once<Observed> = Once::named("observed");
+    hearth().map(|hearth| OBSERVED.get(|| observe(&hearth, Kernel::Pinned)))
 }
 
 fn programs(said: &Value) -> &Vec<Value> {

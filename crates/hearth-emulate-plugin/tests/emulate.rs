@@ -2,11 +2,6 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-#[path = "../../hearth-guest/tests/common/binary.rs"]
-mod binary;
-#[path = "../../hearth-guest/tests/common/outcome.rs"]
-mod outcome;
-
 use hearth_emulate::counts::Task;
 use hearth_emulate::{EmulateError, Emulation, Files, Job, Progress, Run, Scheduler, run_all};
 use hearth_machine::Machine;
@@ -26,13 +21,13 @@ impl Progress for Nobody {
 
 /// Hearth as one file, or nothing, with the reason printed, where no guest can boot.
 fn hearth() -> Option<PathBuf> {
-    match binary::hearth() {
+    match hearth_kernel_tests::hearth() {
         Ok(hearth) => {
-            outcome::ran();
+            hearth_kernel_tests::ran();
             Some(hearth)
         }
         Err(reason) => {
-            outcome::skipped(&reason);
+            hearth_kernel_tests::skipped(&reason);
             None
         }
     }
@@ -60,7 +55,8 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
 fn runs(emulation: &Emulation, jobs: &[(Scheduler, u64)]) -> Vec<Result<Run, EmulateError>> {
     let jobs: Vec<Job> =
         jobs.iter().map(|(scheduler, seed)| Job { scheduler: scheduler.clone(), seed: *seed }).collect();
-    run_all(emulation, &jobs, 2, &AtomicBool::new(false), &Nobody)
+    let _turn = hearth_kernel_tests::turn();
+    run_all(emulation, &jobs, 1, &AtomicBool::new(false), &Nobody)
 }
 
 fn sorts(run: &Run) -> Vec<&Task> {

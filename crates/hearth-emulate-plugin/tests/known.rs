@@ -8,8 +8,8 @@ use common::guest::{Setup, plugin};
 use common::known;
 use hearth_emulate::counts::{Counts, Region, Task};
 use hearth_guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION};
+use hearth_kernel_tests::Once;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::{env, fs};
 
 const LINE: u64 = 64;
@@ -35,8 +35,8 @@ fn boot() -> (String, Vec<String>) {
 
 /// One boot for all tests; nothing, with the reason printed, where no guest can boot.
 fn booted() -> Option<&'static (String, Vec<String>)> {
-    static BOOTED: OnceLock<(String, Vec<String>)> = OnceLock::new();
-    common::can_boot().then(|| BOOTED.get_or_init(boot))
+    static BOOTED: Once<(String, Vec<String>)> = Once::named("known");
+    common::can_boot().then(|| BOOTED.get(boot))
 }
 
 /// A value of the line that begins with a word.

@@ -8,9 +8,9 @@ use common::guest::{Setup, plugin};
 use common::known;
 use hearth_emulate::counts::Region;
 use hearth_guest::{Guest, Kernel, Mode};
+use hearth_kernel_tests::Once;
 use std::env;
 use std::ops::RangeInclusive;
-use std::sync::OnceLock;
 
 const CYCLE_PS: u64 = 500;
 
@@ -31,8 +31,8 @@ fn boot() -> (String, Vec<String>) {
 }
 
 fn booted() -> Option<&'static (String, Vec<String>)> {
-    static BOOTED: OnceLock<(String, Vec<String>)> = OnceLock::new();
-    common::can_boot().then(|| BOOTED.get_or_init(boot))
+    static BOOTED: Once<(String, Vec<String>)> = Once::named("timed");
+    common::can_boot().then(|| BOOTED.get(boot))
 }
 
 fn region(name: &str) -> Option<Region> {

@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::GuestError;
 
 /// Levels up to this one are warnings or worse.
@@ -14,7 +16,7 @@ const KERNEL_TROUBLE: [&str; 8] =
     ["WARNING:", "BUG:", "Oops", "stall", "lockup", "hung_task", "blocked for more than", "Call Trace:"];
 
 /// What a guest said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Sections in the order in which the script started them. Lines before the first are in one
     /// without a name.
@@ -28,7 +30,7 @@ pub struct Output {
 }
 
 /// A named part of the script's output.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// Its name.
     pub name: String,
@@ -37,7 +39,7 @@ pub struct Section {
 }
 
 /// A line of the kernel's log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelLine {
     /// 0 (emergency) to 7 (debug).
     pub level: u8,

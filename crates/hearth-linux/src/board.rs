@@ -2,8 +2,8 @@
 
 use crate::Error;
 use crate::scheduler::bpf::types::bss;
+use hearth_abi::{self as seam, Globals};
 use hearth_machine::host::HostTopology;
-use hearth_seam::{self as seam, Globals};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};

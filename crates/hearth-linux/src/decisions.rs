@@ -1,7 +1,7 @@
 //! What the scheduler decided, one record each time that a task begins to run or a CPU goes idle,
 //! while somebody traces (`bpf/decisions.h`).
 
-use hearth_seam as seam;
+use hearth_abi as seam;
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;

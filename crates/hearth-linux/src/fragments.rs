@@ -1,6 +1,6 @@
 //! Fragments of data, as the scheduler knows them (`bpf/fragments.h`), for those who ask.
 
-use hearth_seam::{Fragment, MAX_FRAGMENTS, SHARED_FRAGMENT};
+use hearth_abi::{Fragment, MAX_FRAGMENTS, SHARED_FRAGMENT};
 use serde::{Deserialize, Serialize};
 
 /// What all tasks declare.

@@ -27,7 +27,7 @@ mod words;
 pub use decisions::{Decision, Source};
 pub use error::Error;
 pub use fragments::{Declared, FragmentsStatus};
-pub use hearth_seam::CpuStats;
+pub use hearth_abi::CpuStats;
 pub use planning::PlannerStatus;
 pub use programs::ProgramStatus;
 pub use scheduler::{Exit, Options, Scheduler};

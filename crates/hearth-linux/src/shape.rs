@@ -1,8 +1,8 @@
 //! The host's topology, in the form that the scheduler reads.
 
 use crate::Error;
+use hearth_abi::{MAX_CPUS, TooManyCpus, Topology};
 use hearth_machine::host::HostTopology;
-use hearth_seam::{MAX_CPUS, TooManyCpus, Topology};
 
 /// Each online CPU with its cache domain, from 0, and its memory node.
 pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {

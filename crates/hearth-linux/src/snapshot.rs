@@ -3,11 +3,11 @@
 use crate::{Error, log, shape};
 use bpf::SnapshotSkelBuilder;
 use bytemuck::{Zeroable, bytes_of_mut};
+use hearth_abi::{self as seam, MASK_WORDS, Sample};
 use hearth_host::clock;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Snapshot;
 use hearth_policy::snapshot::{State, Task};
-use hearth_seam::{self as seam, MASK_WORDS, Sample};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, OpenObject};
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! What the scheduler remembers of each task (`struct hearth_task` in `bpf/interface.h`).
 
 use crate::fragments::Declared;
-use hearth_seam as seam;
+use hearth_abi as seam;
 use libbpf_rs::{MapCore, MapFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};

@@ -12,8 +12,8 @@
 
 use crate::Error;
 use bytemuck::{Pod, Zeroable};
+use hearth_abi::Registration;
 use hearth_host::task::threads_of;
-use hearth_seam::Registration;
 use libbpf_rs::libbpf_sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;

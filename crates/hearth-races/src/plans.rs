@@ -1,7 +1,7 @@
 //! Plans that follow nothing but chance, published while CPUs are in the middle of anything.
 
 use crate::machine::Machine;
-use hearth_native::Board;
+use hearth_abi::native::Board;
 use hearth_policy::{Plan, Rows, Target};
 use std::io::Error;
 

@@ -4,7 +4,7 @@
 
 use crate::task::Verdict;
 use crate::{Current, Host, Kernel};
-use hearth_native::Scheduler;
+use hearth_abi::native::Scheduler;
 
 impl<H: Host> Kernel<H> {
     /// From now on these CPUs are there, as bits, and `scheduler`, loaded for them, takes over; the CPU `by`

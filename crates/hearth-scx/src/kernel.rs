@@ -2,7 +2,7 @@
 
 use crate::task::{Pid, Task, Verdict};
 use crate::{Current, Host, Scx};
-use hearth_native::{ENQ_REENQ, Scheduler, TaskStruct};
+use hearth_abi::native::{ENQ_REENQ, Scheduler, TaskStruct};
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -47,7 +47,7 @@ impl<H: Host> Kernel<H> {
     }
 
     /// What the scheduler remembers of a task, if it has been told of it.
-    pub fn remembered(&self, task: &Task) -> Option<hearth_native::Remembered> {
+    pub fn remembered(&self, task: &Task) -> Option<hearth_abi::native::Remembered> {
         self.scheduler().remembered(&task.storage)
     }
 

@@ -1,9 +1,9 @@
 //! sched_ext's kfuncs, with the locks that the kernel takes and lets go for them. Their kernel names are
-//! in `hearth-native`.
+//! in `hearth-abi`.
 
 use crate::task::{Task, Verdict};
 use crate::{Host, Scx};
-use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct};
+use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct};
 use std::rc::Rc;
 
 const ENOENT: i32 = 2;

@@ -4,8 +4,8 @@
 use crate::Host;
 use crate::queues::DispatchQueues;
 use crate::task::{Pid, Place, Task};
+use hearth_abi::native::TaskStruct;
 use hearth_machine::Machine;
-use hearth_native::TaskStruct;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use crate::task::Task;
 use crate::{Current, Host, Kernel};
-use hearth_native::ENQ_REENQ;
+use hearth_abi::native::ENQ_REENQ;
 
 /// `SCX_SLICE_DFL`.
 const SLICE_DEFAULT_NS: u64 = 20_000_000;

@@ -1,6 +1,6 @@
 //! A task, as sched_ext's side of the kernel knows it.
 
-use hearth_native::{TASK_QUEUED, TaskStorage, TaskStruct};
+use hearth_abi::native::{TASK_QUEUED, TaskStorage, TaskStruct};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -2,7 +2,7 @@
 
 use crate::task::{Pid, Task, Verdict};
 use crate::{Current, Host, Kernel};
-use hearth_native::ENQ_WAKEUP;
+use hearth_abi::native::ENQ_WAKEUP;
 
 impl<H: Host> Kernel<H> {
     /// `try_to_wake_up`, by the CPU that runs.

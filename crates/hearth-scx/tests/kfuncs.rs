@@ -1,6 +1,6 @@
 //! Queues, idle CPUs and errors, as a scheduler sees them.
 
-use hearth_native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel as _};
+use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel as _};
 use hearth_scx::{Host, Scx, Shape};
 
 /// Four CPUs that look alike, and no time.

@@ -1,5 +1,5 @@
 //! How many CPUs each program can get now: its share of the machine, given its mask, its cgroups'
-//! quotas and weights, and what else runs.
+//! quotas and weights, and what else runs; and unmodified programs that follow it.
 //!
 //! ```text
 //!  /proc, cgroups --> observe --> Look --> steady --> numbers --> pages, one a process
@@ -11,10 +11,12 @@
 //! - [`observe`]: looks at this machine, with [`machine`], [`waits`] and [`cgroups`].
 //! - [`pages`]: where a program reads its number; [`leader`]: who writes it, as soon as
 //!   it hears of a program (`news`).
+//! - [`follow`]: `hearth exec`, which makes unmodified parallel programs follow their number.
 //! - [`service`]: the leader within the daemon. [`view`]: the number for people.
 
 pub mod cgroups;
 pub mod demand;
+pub mod follow;
 pub mod leader;
 pub mod machine;
 mod news;

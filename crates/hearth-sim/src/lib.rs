@@ -18,7 +18,7 @@ pub mod two_phase;
 
 pub use engine::Simulation;
 pub use error::SimError;
-pub use hearth_native::CpuStats;
+pub use hearth_abi::native::CpuStats;
 pub use kernel::Flush;
 pub use measure::RunResult;
 pub use options::Options;

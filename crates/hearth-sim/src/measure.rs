@@ -10,8 +10,8 @@ mod planned;
 pub use planned::{Place, Places, Planned};
 
 use crate::program::{End, TaskId};
+use hearth_abi::native::CpuStats;
 use hearth_hardware::{Counters, MissLog};
-use hearth_native::CpuStats;
 use hearth_policy::snapshot::Run;
 use serde::{Deserialize, Serialize};
 

@@ -1,23 +1,24 @@
 //! The command line: its commands, and what holds for all of them.
 
-#[cfg(feature = "emulate")]
-use crate::emulate;
-#[cfg(feature = "linux")]
 use crate::linux::{cpus, doctor, explain, pages, set, start, status, stop, trace, undo};
-#[cfg(feature = "lab")]
-use crate::{compare, lab, list, record, show};
-#[cfg(feature = "linux")]
-use crate::{exec, neighbours, observe, top, trial};
-use crate::{generate, topology};
-use clap::builder::styling::{AnsiColor, Styles};
+use crate::{exec, neighbours, observe, top, topology, trial};
 use clap::{Parser, Subcommand};
+use hearth_command::{STYLES, generate};
+use std::ffi::OsString;
 
 const AFTER_HELP: &str = "\
+The laboratory's commands, of the program hearth-lab:
+  compare      Runs programs on a simulated machine under several policies, side by side
+  lab          Re-runs papers' experiments and judges what they claim
+  record       Records the memory references of a program, to be replayed by `compare --trace`
+  emulate      Runs a command of this host in a real kernel on an emulated machine
+  list, show   What comes with Hearth: machines, policies, workloads, experiments
+Another NAME is looked for as a program hearth-NAME.
+
 Exit codes:
   0    done
   1    a run failed, or an output could not be written
   2    wrong input or usage
-  3    `lab --check` only: a claim does not hold
   4    this kernel or machine cannot do it: no sched_ext, no BTF, too many CPUs
   5    not enough privilege
   6    Hearth runs already, or another scheduler is loaded
@@ -26,12 +27,6 @@ Exit codes:
 
 Standard output carries results only; progress and messages go to standard error. NO_COLOR turns
 colours off. Files appear under their names only when they are complete.";
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Green.on_default().bold())
-    .usage(AnsiColor::Green.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default().bold())
-    .placeholder(AnsiColor::Cyan.on_default());
 
 /// Runs work where its data is warm: a CPU scheduler, and a machine to try it on.
 #[derive(Debug, Parser)]
@@ -44,89 +39,54 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    #[cfg(feature = "lab")]
-    /// Runs programs on a simulated machine under several policies, side by side
-    #[command(after_help = compare::EXAMPLES)]
-    Compare(compare::Arguments),
-    #[cfg(feature = "lab")]
-    /// Re-runs papers' experiments and judges what they claim
-    #[command(after_help = lab::EXAMPLES)]
-    Lab(lab::Arguments),
-    #[cfg(feature = "lab")]
-    /// Records the memory references of a program, to be replayed by `compare --trace`
-    #[command(after_help = record::EXAMPLES)]
-    Record(record::Arguments),
-    #[cfg(feature = "emulate")]
-    /// Runs a command of this host in a real kernel on an emulated machine, under several schedulers
-    #[command(after_help = emulate::EXAMPLES)]
-    Emulate(emulate::Arguments),
-    #[cfg(feature = "linux")]
     /// Measures what affinity could give to programs on this host
     #[command(after_help = observe::EXAMPLES)]
     Observe(observe::Arguments),
-    #[cfg(feature = "linux")]
     /// Says which programs slow which by sharing a cache with them
     #[command(after_help = neighbours::EXAMPLES)]
     Neighbours(neighbours::Arguments),
-    #[cfg(feature = "linux")]
     /// Runs a parallel program with as many threads as it can get CPUs
     #[command(after_help = exec::EXAMPLES)]
     Exec(exec::Arguments),
     /// Shows this host's CPUs, caches and memory nodes
     Topology(topology::Arguments),
-    #[cfg(feature = "lab")]
-    /// Lists what comes with Hearth
-    List(list::Arguments),
-    #[cfg(feature = "lab")]
-    /// Shows one machine, policy, workload or experiment
-    Show(show::Arguments),
     /// Says what this kernel and machine can do, and what changes here under Hearth
-    #[cfg(feature = "linux")]
     Doctor(doctor::Arguments),
     /// Gives this machine's CPUs to Hearth (sched_ext)
-    #[cfg(feature = "linux")]
     #[command(after_help = start::EXAMPLES)]
     Start(start::Arguments),
     /// Compares Hearth with the kernel's own scheduler on a command or service, and goes back
-    #[cfg(feature = "linux")]
     #[command(after_help = trial::EXAMPLES)]
     Trial(trial::Arguments),
     /// Gives them back to the kernel's own scheduler
-    #[cfg(feature = "linux")]
     Stop(stop::Arguments),
     /// Shows what runs on each CPU, as it happens
-    #[cfg(feature = "linux")]
     #[command(after_help = top::EXAMPLES)]
     Top(top::Arguments),
     /// Undoes what a Hearth that crashed has left changed on this machine
-    #[cfg(feature = "linux")]
     Undo(undo::Arguments),
     /// Shows which scheduler runs, and what Hearth did since its start
-    #[cfg(feature = "linux")]
     Status(status::Arguments),
     /// Says why a task is on its CPU: its last decisions with their ranks and credits
-    #[cfg(feature = "linux")]
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Arguments),
     /// Shows where a program's memory lies, and which pages followed it
-    #[cfg(feature = "linux")]
     #[command(after_help = pages::EXAMPLES)]
     Pages(pages::Arguments),
     /// Gives programs CPUs of their own: processor sets
-    #[cfg(feature = "linux")]
     #[command(after_help = set::EXAMPLES)]
     Set(set::Arguments),
     /// Says how many CPUs a program can get now, and why not more
-    #[cfg(feature = "linux")]
     #[command(after_help = cpus::EXAMPLES)]
     Cpus(cpus::Arguments),
     /// Writes what Hearth decides for a while, to be opened in ui.perfetto.dev
-    #[cfg(feature = "linux")]
     Trace(trace::Arguments),
     /// Writes a completion script for a shell to standard output
     Completions(generate::CompletionsArguments),
     /// Writes the manual pages into a folder
     Man(generate::ManArguments),
+    #[command(external_subcommand)]
+    Elsewhere(Vec<OsString>),
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 
 mod class;
 
-use crate::failure::{Failure, Outcome};
 use clap::Args;
-use hearth_follow::ExecError;
+use hearth_command::failure::{Failure, Outcome};
 use hearth_linux::daemon;
+use hearth_share::follow::ExecError;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             schedule_as_one(arguments, pid);
         }
     };
-    let ended = hearth_follow::exec(&arguments.command, say, begun);
+    let ended = hearth_share::follow::exec(&arguments.command, say, begun);
     // The signal that ended the program is about to end this process.
     drop(class);
     let ended = ended.map_err(refusal)?;
@@ -97,7 +97,7 @@ fn refusal(error: ExecError) -> Failure {
 /// Ends as the program did: with its code, or by its signal.
 fn end_as(status: ExitStatus) -> Outcome {
     if let Some(signal) = status.signal() {
-        hearth_follow::end_by(signal);
+        hearth_share::follow::end_by(signal);
     }
     match status.code() {
         Some(0) => Ok(()),

@@ -1,8 +1,8 @@
 //! `hearth topology`: this host.
 
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_machine::host::{self, HostTopology};
 use serde_json::{Value, json};
 use std::path::PathBuf;

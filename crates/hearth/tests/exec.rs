@@ -1,5 +1,4 @@
 //! `hearth exec`: the program's exit code, signals, environment and output are its own.
-#![cfg(feature = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use rustix::process::{Pid, Signal, kill_process};

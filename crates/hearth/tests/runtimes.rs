@@ -1,5 +1,4 @@
 //! Programs of Go and of the JVM under `hearth exec`: they follow by the CPUs that they may run on.
-#![cfg(feature = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use hearth_hints::page::{Page, Why};

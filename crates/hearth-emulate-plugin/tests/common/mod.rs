@@ -3,8 +3,6 @@
 #![allow(dead_code)]
 
 pub mod guest;
-#[path = "../../../hearth-guest/tests/common/outcome.rs"]
-pub mod outcome;
 
 use guest::Setup;
 use hearth_emulate::counts::{Region, Report, SCHEMA, Task};
@@ -15,8 +13,8 @@ use std::fs;
 pub fn can_boot() -> bool {
     let available = available();
     match &available {
-        Ok(()) => outcome::ran(),
-        Err(error) => outcome::skipped(&error.to_string()),
+        Ok(()) => hearth_kernel_tests::ran(),
+        Err(error) => hearth_kernel_tests::skipped(&error.to_string()),
     }
     available.is_ok()
 }
@@ -34,6 +32,7 @@ pub fn boot(mode: Mode, script: &str) -> (String, Vec<String>) {
 pub fn boot_with(setup: &Setup, script: &str, add: impl FnOnce(Guest) -> Guest) -> (String, Output) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("counts.json");
+    let _turn = hearth_kernel_tests::turn();
     let output = add(setup.counted(&out)).run(script).unwrap();
     assert_eq!(output.status, 0, "{:?}", output.sections);
     assert_eq!(output.kernel_trouble(), Vec::<&str>::new());

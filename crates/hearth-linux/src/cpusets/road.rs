@@ -4,9 +4,9 @@ use crate::isolation::Weighing;
 use crate::planning::Road;
 use crate::programs::Programs;
 use crate::{Error, Snapshots, memory};
+use hearth_abi::Outcome;
 use hearth_machine::host;
 use hearth_policy::{Plan, Snapshot};
-use hearth_seam::Outcome;
 use std::fs;
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 
 use crate::measure::{ApplicationResult, PagesAt, Parallel, RunResult, Sample, Stretch, Tally, TaskInfo};
 use crate::program::{End, TaskId};
+use hearth_abi::native::CpuStats;
 use hearth_hardware::{Counters, MissLog, Port};
 use hearth_machine::Machine;
-use hearth_native::CpuStats;
 
 /// A CPU's clock and counts when an interval begins.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::Kernel;
 use super::weighing::Weighing;
 use crate::measure::{Place, Places, Planned};
 use crate::program::Asked;
-use hearth_native::{Board, Outcome};
+use hearth_abi::native::{Board, Outcome};
 use hearth_policy::snapshot::{CpuSet, Program, State, Task};
 use hearth_policy::{Controller, Plan, Snapshot, Target};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! What a planner did in a run.
 
-use hearth_native::Outcome;
+use hearth_abi::native::Outcome;
 use hearth_policy::{Plan, WrongPlan};
 use serde::{Deserialize, Serialize};
 

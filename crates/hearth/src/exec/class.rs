@@ -1,9 +1,9 @@
 //! `hearth exec --class`: a program in a cgroup of its own, of those that have a class.
 
-use crate::failure::{Failure, Outcome};
 use crate::linux::start::failure;
 use anyhow::anyhow;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use hearth_command::failure::{Failure, Outcome};
 use hearth_host::cgroup::{self, Own};
 use hearth_linux::daemon::{self, Status};
 use hearth_linux::isolation::OWN;

@@ -2,10 +2,10 @@
 
 use super::isolation::IsolationChoice;
 use super::start::failure;
-use crate::failure::Failure;
-use crate::names::{self, NO_PLANNER, planner_names};
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::Failure;
+use hearth_command::names::{self, NO_PLANNER, planner_names};
 use hearth_host::cgroup;
 use hearth_host::service::Service;
 use hearth_linux::daemon::Work;

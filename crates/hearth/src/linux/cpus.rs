@@ -1,11 +1,11 @@
 //! `hearth cpus`: how many CPUs a program can get now, and why not more.
 
 use super::{no_process, require_process};
-use crate::failure::Outcome;
-use crate::output::{self, shown};
-use crate::table::{number, table};
 use clap::Args;
 use comfy_table::Cell;
+use hearth_command::failure::Outcome;
+use hearth_command::output::{self, shown};
+use hearth_command::table::{number, table};
 use hearth_share::view::{self, Program, View};
 
 pub const EXAMPLES: &str = "\

@@ -1,10 +1,10 @@
 //! `hearth doctor`: what this kernel and machine can do, before anything is switched on.
 
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use anyhow::anyhow;
 use clap::Args;
 use clap::builder::styling::{AnsiColor, Style};
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_doctor::{Finding, Level, Report, Verdict};
 use std::path::PathBuf;
 

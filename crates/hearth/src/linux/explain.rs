@@ -3,10 +3,10 @@
 use super::start::failure;
 use super::trace::{none_runs, watch};
 use super::{isolation, no_process, plan};
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_host::task::threads_of;
 use hearth_linux::daemon;
 use hearth_linux::{Decision, Declared, Source, Task};

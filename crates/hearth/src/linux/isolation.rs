@@ -1,11 +1,11 @@
 //! Whose speed is not to depend on neighbours: options of `hearth start`, and what its daemon tells of it.
 
 use super::start::failure;
-use crate::failure::Failure;
-use crate::table::{number, table};
 use anyhow::anyhow;
 use clap::Args;
 use comfy_table::Cell;
+use hearth_command::failure::Failure;
+use hearth_command::table::{number, table};
 use hearth_host::cgroup;
 use hearth_linux::isolation::{Classes, Counter, Isolation, IsolationStatus, Recorded, TaskStatus};
 use hearth_machine::host;

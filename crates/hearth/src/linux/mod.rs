@@ -14,8 +14,8 @@ pub mod stop;
 pub mod trace;
 pub mod undo;
 
-use crate::failure::{Failure, Outcome};
 use anyhow::anyhow;
+use hearth_command::failure::{Failure, Outcome};
 
 /// That there is a process, or thread, of this number.
 fn require_process(pid: i32) -> Outcome {

@@ -2,10 +2,10 @@
 
 use super::require_process;
 use super::start::failure;
-use crate::failure::Outcome;
-use crate::output;
-use crate::table::{number, table};
 use clap::Args;
+use hearth_command::failure::Outcome;
+use hearth_command::output;
+use hearth_command::table::{number, table};
 use hearth_linux::daemon::{self, Status};
 use hearth_migration::{Backend, Moment, NAME, NodeId, PagesStatus, ProcessPages, Tally};
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Plans in words: what the planner did, and what holds for a task.
 
-use crate::output::shown;
+use hearth_command::output::shown;
 use hearth_linux::{Planned, PlannerStatus, ProgramStatus};
 use hearth_machine::list::show_list;
 use std::time::Duration;

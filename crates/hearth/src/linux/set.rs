@@ -2,11 +2,11 @@
 
 use super::require_process;
 use super::start::failure;
-use crate::failure::{Failure, Outcome};
-use crate::output;
-use crate::table::{number, table};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
+use hearth_command::table::{number, table};
 use hearth_linux::ProgramStatus;
 use hearth_linux::daemon;
 use hearth_machine::list::show_list;

@@ -2,10 +2,10 @@
 
 use super::choice::Choice;
 use super::{pages, undo};
-use crate::failure::{Failure, Outcome};
-use crate::{interrupt, output};
 use anyhow::{Context, anyhow};
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::{interrupt, output};
 use hearth_linux::daemon::{self, Ended, Event, Holder, Job, RefusalKind, Status, Work};
 use hearth_share::service::TellPrograms;
 use std::ffi::OsString;

@@ -2,9 +2,9 @@
 
 use super::start::{ending, failure};
 use super::{isolation, pages, plan};
-use crate::failure::Outcome;
-use crate::output;
 use clap::Args;
+use hearth_command::failure::Outcome;
+use hearth_command::output;
 use hearth_host::kernel;
 use hearth_linux::ending::Ending;
 use hearth_linux::{FragmentsStatus, daemon};

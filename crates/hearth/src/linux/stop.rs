@@ -2,10 +2,10 @@
 
 use super::start::{ending, failure};
 use super::undo;
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_linux::daemon;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

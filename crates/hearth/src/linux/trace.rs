@@ -1,14 +1,14 @@
 //! `hearth trace`: what the scheduler does, as a trace for Perfetto.
 
 use super::start::failure;
-use crate::failure::{Failure, Outcome};
-use crate::{interrupt, output};
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::{interrupt, output};
 use hearth_host::kernel;
 use hearth_linux::daemon::{self, Told};
 use hearth_linux::{Decision, Source};
-use hearth_perfetto::{Slice, Trace};
+use hearth_report::perfetto::{Slice, Trace};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

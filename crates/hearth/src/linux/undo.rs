@@ -1,10 +1,10 @@
 //! `hearth undo`: the host as it was before a Hearth that did not end as it should.
 
 use super::start::failure;
-use crate::failure::{Failure, Outcome};
-use crate::output;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_host::Outcome as Undone;
 use hearth_host::journal::Report;
 use hearth_linux::daemon;

@@ -5,12 +5,12 @@ mod page;
 mod report;
 mod text;
 
-use crate::failure::{Failure, Outcome};
 use crate::linux::no_process;
 use crate::observe::{duration, percent, refusal};
-use crate::{interrupt, output};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::{interrupt, output};
 use hearth_host::cgroup;
 use hearth_host::task::threads_of;
 use hearth_observe::neighbours::{Neighbours, Options, neighbours};

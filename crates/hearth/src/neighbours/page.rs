@@ -2,8 +2,8 @@
 
 use super::report::{By, Program, Report};
 use crate::observe::page::table;
-use hearth_page::Page;
-use hearth_page::format::significant;
+use hearth_report::Page;
+use hearth_report::format::significant;
 use maud::{Markup, html};
 
 /// At so many percent a cell has its full colour.

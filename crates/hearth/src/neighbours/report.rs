@@ -1,9 +1,9 @@
 //! What was found, as it is printed.
 
-use crate::output;
+use hearth_command::output;
 use hearth_observe::neighbours::Neighbours;
-use hearth_page::format::significant;
 use hearth_policy::isolation::blame::{Slowing, Victim};
+use hearth_report::format::significant;
 use serde::Serialize;
 use std::fmt;
 

@@ -2,8 +2,8 @@
 
 use super::Wanted;
 use super::report::{By, Program, Report, SMALL_PERCENT};
-use crate::table::{number, table};
-use hearth_page::format::significant;
+use hearth_command::table::{number, table};
+use hearth_report::format::significant;
 use std::fmt::Write;
 
 /// Everything, for people.

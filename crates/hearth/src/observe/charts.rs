@@ -3,7 +3,7 @@
 use super::format::{range, significant};
 use hearth_observe::estimate::Estimate;
 use hearth_observe::report::{ProgramReport, Stretches, Transient};
-use hearth_page::plot::{Axis, SIDE, color, legend};
+use hearth_report::plot::{Axis, SIDE, color, legend};
 use maud::{Markup, html};
 
 /// No more programs than this in a chart.

@@ -3,7 +3,7 @@
 use hearth_observe::estimate::Estimate;
 use hearth_observe::report::Ceiling;
 
-pub use hearth_page::format::{count, significant};
+pub use hearth_report::format::{count, significant};
 
 /// A share in percent with its interval; below 0 is 0.
 pub fn range(share: &Estimate) -> String {

@@ -5,9 +5,9 @@ mod format;
 pub mod page;
 mod text;
 
-use crate::failure::{Failure, Outcome};
-use crate::{interrupt, output};
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::{interrupt, output};
 use hearth_observe::{ObserveError, Options, Report, Target};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;

@@ -5,7 +5,7 @@ use super::format::{ceiling, count, range, significant};
 use super::text::shown;
 use hearth_observe::Report;
 use hearth_observe::report::{ProgramReport, Reload};
-use hearth_page::Page;
+use hearth_report::Page;
 use maud::{Markup, html};
 
 /// The page.

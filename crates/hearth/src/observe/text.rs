@@ -1,7 +1,7 @@
 //! The report as text.
 
 use super::format::{ceiling, range, significant};
-use crate::table::{number, table};
+use hearth_command::table::{number, table};
 use hearth_observe::Report;
 use hearth_observe::estimate::{Baseline, Estimate};
 use hearth_observe::report::{Counted, ProgramReport, SMALL_SHARE};

@@ -2,7 +2,7 @@
 //! gives or takes.
 
 use super::draw::{head, number};
-use crate::output::shown;
+use hearth_command::output::shown;
 use hearth_host::threads::Sample;
 use hearth_linux::isolation::{GroupStatus, IsolationStatus, TaskStatus};
 use ratatui::Frame;

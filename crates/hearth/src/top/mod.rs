@@ -4,13 +4,13 @@ mod cache_fair;
 mod draw;
 mod rows;
 
-use crate::failure::{Failure, Outcome};
 use crate::linux::start;
-use crate::output;
 use anyhow::anyhow;
 use cache_fair::CacheFair;
 use clap::Args;
 use draw::Screen;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::output;
 use hearth_host::kernel;
 use hearth_host::threads::{self, Sample};
 use hearth_linux::Error;

@@ -1,7 +1,7 @@
 //! One measurement: a command's time, or a service's metric after a window of time.
 
-use crate::failure::Failure;
 use anyhow::anyhow;
+use hearth_command::failure::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::ffi::OsString;

@@ -7,12 +7,12 @@ mod pages;
 mod statistics;
 mod text;
 
-use crate::failure::{Failure, Outcome};
 use crate::linux::choice::Choice;
 use crate::linux::{start, undo};
-use crate::{interrupt, output};
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::{interrupt, output};
 use hearth_linux::daemon::Session;
 use hearth_migration::{NAME, Nodes, PagesStatus};
 use measure::{Lack, Subject};

@@ -2,19 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
-#[cfg(feature = "lab")]
-mod compare;
-#[cfg(feature = "emulate")]
-mod emulate;
-#[cfg(feature = "lab")]
-mod lab;
-#[cfg(all(feature = "lab", feature = "linux"))]
-mod names;
-#[cfg(feature = "linux")]
+mod elsewhere;
 mod observe;
-#[cfg(feature = "linux")]
 mod operate;
-#[cfg(all(feature = "lab", feature = "linux"))]
 mod usage;
 
 use assert_cmd::Command;

@@ -1,16 +1,14 @@
 //! Help, completions, manual pages, and wrong usage.
 
-use crate::{complaint, hearth, output};
+use crate::{complaint, hearth, json, output};
 
 #[test]
 fn help_names_every_command_and_the_exit_codes() {
     let help = output(&["--help"]);
-    for word in
-        ["compare", "emulate", "lab", "record", "topology", "list", "show", "Exit codes", "130", "NO_COLOR"]
-    {
+    for word in ["doctor", "start", "topology", "compare", "emulate", "Exit codes", "130", "NO_COLOR"] {
         assert!(help.contains(word), "{word} is missing:\n{help}");
     }
-    for command in ["compare", "lab", "record", "topology", "list", "show", "completions", "man"] {
+    for command in ["topology", "observe", "start", "exec", "completions", "man"] {
         assert!(output(&[command, "--help"]).contains("Usage: hearth"));
     }
 }
@@ -21,67 +19,22 @@ fn no_command_is_answered_with_help() {
 }
 
 #[test]
-fn a_number_out_of_range_is_answered_with_the_range() {
-    for (arguments, range) in [
-        (&["compare", "--scale", "0"][..], "above 0 and up to 1"),
-        (&["compare", "--scale", "nan"], "above 0 and up to 1"),
-        (&["compare", "--seeds", "0"], "from 1 to 1000"),
-        (&["compare", "--planner", "mask"], "masks"),
-        (&["compare", "--jobs", "0"], "from 1 to 1024"),
-        (&["compare", "--copies", "2"], "--trace"),
-        (&["lab", "--scale", "1.5"], "above 0 and up to 1"),
-    ] {
-        let complaint = complaint(arguments, 2);
-        assert!(complaint.contains(range), "{arguments:?}: {complaint}");
-    }
-}
-
-#[test]
 fn completions_and_manual_pages_are_made_from_the_command_line() {
     for shell in ["bash", "zsh", "fish"] {
-        assert!(output(&["completions", shell]).contains("compare"));
+        assert!(output(&["completions", shell]).contains("observe"));
     }
     let folder = tempfile::tempdir().unwrap();
     hearth(&["man"]).arg(folder.path().join("man1")).assert().success();
-    let page = std::fs::read_to_string(folder.path().join("man1/hearth-compare.1")).unwrap();
-    assert!(page.contains("policies"));
+    let page = std::fs::read_to_string(folder.path().join("man1/hearth-start.1")).unwrap();
+    assert!(page.contains("policy"));
 }
 
 #[test]
-fn a_program_that_does_not_exist_cannot_be_recorded() {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("x.trace");
-    let complaint = complaint(&["record", "-o", trace.to_str().unwrap(), "--", "no-such-program"], 2);
-    assert!(complaint.contains("no-such-program: command not found"), "{complaint}");
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-}
-
-#[test]
-fn only_a_trace_or_an_empty_file_is_replaced_by_a_recording() {
-    let folder = tempfile::tempdir().unwrap();
-    let notes = folder.path().join("notes");
-    std::fs::write(&notes, "mine").unwrap();
-    let arguments = ["record", "-o", notes.to_str().unwrap(), "--", "true"];
-    let complaint = complaint(&arguments, 2);
-    assert!(complaint.contains("is not a Hearth trace") && complaint.contains("--force"), "{complaint}");
-    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "mine");
-}
-
-#[test]
-fn no_file_takes_the_place_of_a_device() {
-    let complaint = complaint(&["compare", "--report", "/dev/null", "matrix"], 2);
-    assert!(complaint.contains("it is a device"), "{complaint}");
-}
-
-#[test]
-fn a_file_that_is_no_trace_is_not_to_be_recorded_over() {
-    let folder = tempfile::tempdir().unwrap();
-    for text in ["", "mine", "127.0.0.1 localhost, and enough text to be longer than a trace's frame"] {
-        let notes = folder.path().join("notes");
-        std::fs::write(&notes, text).unwrap();
-        let notes = notes.to_str().unwrap();
-        let complaint = complaint(&["compare", "--trace", notes], 2);
-        assert!(complaint.contains("not a Hearth trace"), "{complaint}");
-        assert_eq!(complaint.matches(notes).count(), 1, "it is named as the culprit only: {complaint}");
-    }
+fn the_topology_of_this_host_is_a_machine() {
+    let toml = output(&["topology", "--toml"]);
+    assert!(toml.contains("[[cache]]"), "{toml}");
+    let topology = json(&["topology", "--json"]);
+    assert_eq!(topology["schema"], 1);
+    assert!(!topology["cpus"].as_array().unwrap().is_empty());
+    assert!(!output(&["topology"]).is_empty());
 }

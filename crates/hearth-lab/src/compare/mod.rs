@@ -1,0 +1,117 @@
+//! `hearth compare`: one workload on a simulated machine under several policies.
+
+mod plan;
+mod table;
+
+use crate::progress::Bar;
+use crate::values;
+use clap::Args;
+use hearth_command::failure::{self, Outcome};
+use hearth_command::names::{NO_PLANNER, planner_names};
+use hearth_command::{interrupt, output};
+use hearth_experiments::report::Comparison;
+use hearth_experiments::{PLANNERS, Runner, perfetto, report};
+use plan::Plan;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  hearth compare                                 matrix+matrix under four policies
+  hearth compare --scale 0.1 --seeds 3 matrix+cholesky
+  hearth compare --policies standard,mine.toml --report report.html pmake+matrix
+  hearth compare -m dash-16 -p standard,both,both+dash engineering
+  hearth compare -m server-2s -p fair,fair+masks containers
+  hearth compare --trace sort.trace --copies 8
+  hearth list workloads";
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Programs to run together, joined by + (see `hearth list workloads`)
+    #[arg(default_value = "matrix+matrix")]
+    workload: String,
+    /// Machine: a name (see `hearth list machines`) or a TOML file
+    #[arg(short, long, value_name = "NAME", default_value = "sgi-4d340")]
+    machine: String,
+    /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
+    /// policy behind a + if pages shall move, and a planner behind a +; the others are compared with the
+    /// first
+    #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(default_value = "standard,light,heavy,attached")]
+    policies: Vec<String>,
+    /// What plans while programs run, under each policy that names no planner itself
+    #[arg(long, value_name = "NAME", default_value = NO_PLANNER)]
+    #[arg(value_parser = planner_names(&PLANNERS))]
+    planner: String,
+    /// Run each policy with the seeds 1 to N; figures are then means, with their spread
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
+    seeds: u64,
+    /// Shorten the programs: above 0 and up to 1, the paper's size
+    #[arg(short, long, value_name = "X", default_value = "1", value_parser = values::scale)]
+    scale: f64,
+    /// Runs at a time [default: the number of CPUs]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs)]
+    jobs: Option<usize>,
+    /// Run copies of a recorded program instead (see `hearth record`)
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    trace: Option<PathBuf>,
+    /// With --trace: how many copies
+    #[arg(long, value_name = "N", requires = "trace", default_value = "4", value_parser = copies)]
+    copies: usize,
+    /// Show each application as well
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print everything that was measured as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, to be opened in a browser
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write what ran where, to be opened in ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+fn copies(text: &str) -> Result<usize, String> {
+    values::count(text, 1..=1024)
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let files = [&arguments.report, &arguments.perfetto];
+    files.into_iter().flatten().try_for_each(|path| output::check_writable(path))?;
+    let plan = Plan::new(arguments)?;
+    let stop = interrupt::flag()?;
+    let bar = Bar::new(plan.jobs.len());
+    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
+    let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&plan.jobs);
+    bar.finish();
+    let (comparison, errors) = plan.collect(results);
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    if !comparison.policies.is_empty() {
+        show(arguments, &comparison)?;
+    }
+    failure::of_runs(&errors, plan.jobs.len(), is_interrupted)
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    summary: String,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
+    if let Some(path) = &arguments.report {
+        output::write_file(path, report::compare_page(comparison).as_bytes())?;
+    }
+    if let Some(path) = &arguments.perfetto {
+        output::write_file(path, &perfetto::trace(comparison))?;
+    }
+    if arguments.json {
+        return output::print_json(&Json { summary: comparison.sentence(), comparison });
+    }
+    output::print(&table::text(comparison, arguments.verbose))?;
+    output::announce([&arguments.report, &arguments.perfetto]);
+    Ok(())
+}

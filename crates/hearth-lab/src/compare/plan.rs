@@ -1,0 +1,91 @@
+//! What is to be run, and what came of it.
+
+use super::Arguments;
+use crate::names;
+use hearth_command::failure::Failure;
+use hearth_experiments::report::{Comparison, PolicyRuns};
+use hearth_experiments::{Job, JobError, PLANNERS, Policies, Run, Workload};
+use hearth_machine::Machine;
+use hearth_sim::Options;
+use hearth_trace::Trace;
+use std::sync::Arc;
+
+/// The shortest time between two samples of CPU time, for the shortest programs.
+const SHORTEST_SAMPLE_NS: f64 = 5e6;
+
+/// The runs of a comparison.
+pub struct Plan {
+    pub jobs: Vec<Job>,
+    machine: Arc<Machine>,
+    workload: Workload,
+    scale: f64,
+    seeds: Vec<u64>,
+    policies: Vec<Policies>,
+}
+
+impl Plan {
+    /// Reads and checks everything that the arguments name.
+    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        let machine = Arc::new(names::machine(&arguments.machine)?);
+        let planner = PLANNERS.into_iter().find(|name| *name == arguments.planner);
+        let policies = names::policies(&arguments.policies, planner)?;
+        let workload = workload(arguments, &machine)?;
+        let seeds: Vec<u64> = (1..=arguments.seeds).collect();
+        let scale = arguments.scale;
+        let charts = arguments.report.is_some() || arguments.perfetto.is_some();
+        let default = Options::default();
+        let sample_ns = (default.sample_ns as f64 * scale).max(SHORTEST_SAMPLE_NS) as u64;
+        // Seeds outside, policies inside: what an interruption leaves can be compared.
+        let job = |seed: u64, policies: &Policies| Job {
+            machine: Arc::clone(&machine),
+            workload: workload.clone(),
+            policies: policies.clone(),
+            scale,
+            seed,
+            options: Options { timeline: charts && seed == 1, sample_ns, ..default },
+            sampled: None,
+        };
+        let jobs = seeds.iter().flat_map(|&seed| policies.iter().map(move |policy| (seed, policy)));
+        let jobs = jobs.map(|(seed, policy)| job(seed, policy)).collect();
+        Ok(Self { jobs, machine, workload, scale, seeds, policies })
+    }
+
+    /// The finished runs side by side, and what went wrong with the others.
+    pub fn collect(&self, results: Vec<Option<Result<Run, JobError>>>) -> (Comparison, Vec<JobError>) {
+        let mut runs: Vec<Vec<Run>> = self.policies.iter().map(|_| Vec::new()).collect();
+        let mut errors = Vec::new();
+        for (index, result) in results.into_iter().enumerate() {
+            match result {
+                Some(Ok(run)) => runs[index % self.policies.len()].push(run),
+                Some(Err(error)) if !error.is_interruption() => errors.push(error),
+                _ => {}
+            }
+        }
+        let partial = runs.iter().any(|runs| runs.len() < self.seeds.len());
+        let named = self.policies.iter().zip(runs);
+        let policies =
+            named.filter_map(|(policy, runs)| PolicyRuns::new(&policy.name(), &policy.description(), runs));
+        let comparison = Comparison {
+            machine: self.machine.name.clone(),
+            machine_description: self.machine.description.clone(),
+            workload: self.workload.name(),
+            scale: self.scale,
+            seeds: self.seeds.clone(),
+            partial,
+            policies: policies.collect(),
+        };
+        (comparison, errors)
+    }
+}
+
+fn workload(arguments: &Arguments, machine: &Machine) -> Result<Workload, Failure> {
+    let Some(path) = &arguments.trace else {
+        let workload = Workload::parse(&arguments.workload).map_err(Failure::input)?;
+        if let Workload::Mix(mix) = &workload {
+            names::check_mix(mix, machine)?;
+        }
+        return Ok(workload);
+    };
+    Trace::open(path).map_err(Failure::input)?;
+    Ok(Workload::Trace { path: path.clone(), copies: arguments.copies })
+}

@@ -1,0 +1,282 @@
+//! The runs of one command under several schedulers, side by side.
+
+use hearth_emulate::Run;
+use hearth_emulate::counts::{Causes, Counts, Task};
+use hearth_report::{Figure, format};
+use serde::Serialize;
+
+/// One command on one machine under several schedulers. The first is what the others are compared with.
+#[derive(Debug, Serialize)]
+pub struct Comparison {
+    /// The machine's name.
+    pub machine: String,
+    /// The machine in a sentence.
+    pub machine_description: String,
+    /// The command.
+    pub command: String,
+    /// How many of it ran at once.
+    pub copies: usize,
+    /// Whether the guest's clock moved by what its CPUs did.
+    pub is_timed: bool,
+    /// The seeds that were asked for.
+    pub seeds: Vec<u64>,
+    /// Whether runs are missing because of an interruption or a failure.
+    pub partial: bool,
+    /// The schedulers, as given; only those with a finished run.
+    pub schedulers: Vec<SchedulerRuns>,
+}
+
+/// What was run under one scheduler.
+#[derive(Debug, Serialize)]
+pub struct SchedulerRuns {
+    /// Its name.
+    pub name: String,
+    /// It in a sentence.
+    pub description: String,
+    /// Means over the seeds.
+    pub summary: Summary,
+    /// The finished runs by seed; at least one.
+    pub runs: Vec<Run>,
+}
+
+/// The figures that are compared: of all tasks but the idle ones.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// CPU time of all tasks on the machine: a cycle for each instruction, and the stalls; in ms.
+    pub cpu_ms: Figure,
+    /// Of this, in the kernel, in percent.
+    pub kernel_percent: Figure,
+    /// CPU time of the CPU that had most of it, in ms: on the machine it takes no less.
+    pub busiest_ms: Figure,
+    /// How far the guest's own clock moved, in ms.
+    pub guest_ms: Figure,
+    /// Instructions.
+    pub instructions: Figure,
+    /// References that the first level did not have, fetches among them.
+    pub first_level_misses: Figure,
+    /// Where they were served, in the order of [`SERVED`].
+    pub served: [Figure; 6],
+    /// References that left the CPUs' caches.
+    pub misses: Figure,
+    /// The same by cause, in the order of [`CAUSES`](hearth_report::bars::CAUSES).
+    pub causes: [Figure; 5],
+    /// Switches to another task.
+    pub switches: Figure,
+    /// Starts on another CPU than the last.
+    pub cpu_moves: Figure,
+    /// Of these, in another cache domain.
+    pub domain_moves: Figure,
+    /// Of these, on another memory node.
+    pub node_moves: Figure,
+}
+
+/// Who served a reference that the first level did not have.
+pub const SERVED: [&str; 6] = [
+    "second level",
+    "last level",
+    "cache, same node",
+    "cache, other node",
+    "memory, same node",
+    "memory, other node",
+];
+
+/// The CPU time of a task, in ms.
+pub fn cpu_ms(task: &Task, cycle_ps: u64) -> f64 {
+    ms(task.total().time_ps(cycle_ps))
+}
+
+/// What part of it was in the kernel.
+pub fn kernel_percent(task: &Task, cycle_ps: u64) -> f64 {
+    match task.total().time_ps(cycle_ps) {
+        0 => 0.0,
+        all => task.kernel.time_ps(cycle_ps) as f64 / all as f64 * 100.0,
+    }
+}
+
+fn ms(ps: u64) -> f64 {
+    ps as f64 / 1e9
+}
+
+/// Whether a task is the one that runs where there is none.
+pub fn is_idle(task: &Task) -> bool {
+    task.pid == 0
+}
+
+fn served(counts: &Counts) -> [u64; 6] {
+    let Counts { l2_hits, llc_hits, cache_local, cache_remote, memory_local, memory_remote, .. } = *counts;
+    [l2_hits, llc_hits, cache_local, cache_remote, memory_local, memory_remote]
+}
+
+fn causes(causes: &Causes) -> [u64; 5] {
+    [causes.first_touch, causes.own, causes.other, causes.coherence, causes.moved]
+}
+
+impl Summary {
+    fn of(runs: &[Run]) -> Self {
+        let totals: Vec<(u64, Task)> = runs
+            .iter()
+            .map(|run| (run.cycle_ps, Task::sum(run.region.tasks.iter().filter(|task| !is_idle(task)))))
+            .collect();
+        let of_total = |measure: &dyn Fn(u64, &Task) -> f64| {
+            Figure::of(totals.iter().map(|(cycle_ps, total)| measure(*cycle_ps, total)))
+        };
+        let count = |measure: &dyn Fn(&Counts) -> u64| of_total(&|_, total| measure(&total.total()) as f64);
+        Self {
+            cpu_ms: of_total(&|cycle_ps, total| cpu_ms(total, cycle_ps)),
+            kernel_percent: of_total(&|cycle_ps, total| kernel_percent(total, cycle_ps)),
+            busiest_ms: Figure::of(runs.iter().map(busiest_ms)),
+            guest_ms: Figure::of(runs.iter().map(|run| run.region.guest_ns as f64 / 1e6)),
+            instructions: count(&|counts| counts.instructions),
+            first_level_misses: count(&|counts| counts.l1d_misses + counts.l1i_misses),
+            served: std::array::from_fn(|place| count(&|counts| served(counts)[place])),
+            misses: count(&Counts::llc_misses),
+            causes: std::array::from_fn(|cause| count(&|counts| causes(&counts.causes)[cause])),
+            switches: of_total(&|_, total| total.switches as f64),
+            cpu_moves: of_total(&|_, total| total.cpu_moves as f64),
+            domain_moves: of_total(&|_, total| total.domain_moves as f64),
+            node_moves: of_total(&|_, total| total.node_moves as f64),
+        }
+    }
+}
+
+fn busiest_ms(run: &Run) -> f64 {
+    run.region.cpus.iter().map(|cpu| ms(cpu.time_ps(run.cycle_ps))).fold(0.0, f64::max)
+}
+
+impl SchedulerRuns {
+    /// The finished runs under a scheduler, by seed; `None` if there are none.
+    pub fn new(name: &str, description: &str, runs: Vec<Run>) -> Option<Self> {
+        let summary = Summary::of(&runs);
+        let (name, description) = (name.to_owned(), description.to_owned());
+        (!runs.is_empty()).then_some(Self { name, description, summary, runs })
+    }
+}
+
+impl Comparison {
+    /// The scheduler that the others are compared with.
+    pub fn base(&self) -> Option<&SchedulerRuns> {
+        self.schedulers.first()
+    }
+
+    /// The command with the machine.
+    pub fn title(&self) -> String {
+        let copies = if self.copies > 1 { format!("{} copies of ", self.copies) } else { String::new() };
+        format!("{copies}{} on {}", self.command, self.machine)
+    }
+
+    /// What counts most: how long it all takes where the guest's clock can tell, or else CPU time; in ms.
+    pub fn headline(&self) -> fn(&Summary) -> Figure {
+        if self.is_timed { |is| is.guest_ms } else { |is| is.cpu_ms }
+    }
+
+    /// What came out, in a sentence.
+    pub fn sentence(&self) -> String {
+        let Some(base) = self.base() else { return format!("No run of {} was finished.", self.title()) };
+        let (headline, what) = (self.headline(), if self.is_timed { "ms" } else { "ms of CPU time" });
+        let mean_ms = |runs: &SchedulerRuns| headline(&runs.summary).mean;
+        let said = |runs: &SchedulerRuns| format!("{} {what}", format::significant(mean_ms(runs)));
+        let best = self.schedulers.iter().skip(1).min_by(|a, b| mean_ms(a).total_cmp(&mean_ms(b)));
+        let Some(best) = best else { return format!("{} takes {}.", base.name, said(base)) };
+        let change = format::change(headline(&best.summary).change_percent(&headline(&base.summary)));
+        let misses = format::change(best.summary.misses.change_percent(&base.summary.misses));
+        if mean_ms(best) < mean_ms(base) {
+            return format!(
+                "{} takes {} against {} under {} ({change}; misses {misses}).",
+                best.name,
+                said(best),
+                format::significant(mean_ms(base)),
+                base.name
+            );
+        }
+        format!(
+            "No other scheduler takes less than {}, {}: {} comes nearest with {} ({change}; misses {misses}).",
+            base.name,
+            said(base),
+            best.name,
+            format::significant(mean_ms(best))
+        )
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use hearth_emulate::counts::Region;
+
+    /// A run of 1 GHz with a program, a thread of the kernel and the idle task.
+    pub fn run(scheduler: &str, seed: u64, million_instructions: u64, million_misses: u64) -> Run {
+        let causes = Causes { first_touch: 1_000_000 * million_misses, ..Causes::default() };
+        let counts = Counts {
+            instructions: 1_000_000 * million_instructions,
+            memory_remote: 1_000_000 * million_misses,
+            causes,
+            ..Counts::default()
+        };
+        let kernel = Counts { instructions: 1_000_000, ..Counts::default() };
+        let task = |pid: u32, comm: &str| Task { pid, comm: comm.into(), kernel, ..Task::default() };
+        let sort = Task { user: counts, switches: 3, cpu_moves: 2, ..task(7, "sort") };
+        let region = Region {
+            name: "command".into(),
+            guest_ns: 5_000_000,
+            is_ended: true,
+            cpus: vec![counts, kernel],
+            tasks: vec![task(0, "idle"), sort, task(9, "kworker/0:1")],
+        };
+        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, frames: seed.to_string(), region }
+    }
+
+    pub fn comparison(schedulers: &[(&str, &[(u64, u64)])]) -> Comparison {
+        let runs = |(name, runs): &(&str, &[(u64, u64)])| {
+            let runs = runs
+                .iter()
+                .zip(1..)
+                .map(|(&(instructions, misses), seed)| run(name, seed, instructions, misses));
+            SchedulerRuns::new(name, "a scheduler", runs.collect()).unwrap()
+        };
+        Comparison {
+            machine: "m".into(),
+            machine_description: "A machine".into(),
+            command: "sort f".into(),
+            copies: 1,
+            is_timed: false,
+            seeds: (1..=schedulers[0].1.len() as u64).collect(),
+            partial: false,
+            schedulers: schedulers.iter().map(runs).collect(),
+        }
+    }
+
+    #[test]
+    fn the_idle_task_costs_nothing_and_the_kernels_threads_do() {
+        let comparison = comparison(&[("kernel", &[(8, 1), (18, 3)])]);
+        let summary = &comparison.base().unwrap().summary;
+        assert_eq!(summary.cpu_ms, Figure { mean: 15.0, low: 10.0, high: 20.0 });
+        assert_eq!(summary.kernel_percent.low, 10.0);
+        assert_eq!(summary.busiest_ms.high, 18.0);
+        assert_eq!((summary.misses.mean, summary.causes[0].mean), (2e6, 2e6));
+        assert_eq!((summary.served[5].mean, summary.switches.mean), (2e6, 3.0));
+    }
+
+    #[test]
+    fn where_the_guests_clock_tells_time_that_counts_most() {
+        let mut timed = comparison(&[("kernel", &[(98, 2)]), ("a", &[(108, 2)])]);
+        timed.is_timed = true;
+        timed.schedulers[1].summary.guest_ms = Figure { mean: 4.0, low: 4.0, high: 4.0 };
+        assert_eq!(timed.sentence(), "a takes 4.00 ms against 5.00 under kernel (-20.0 %; misses 0.0 %).");
+    }
+
+    #[test]
+    fn the_sentence_names_the_best_and_what_it_is_compared_with() {
+        let better = comparison(&[("kernel", &[(98, 2)]), ("a", &[(78, 1)]), ("b", &[(88, 1)])]);
+        assert_eq!(
+            better.sentence(),
+            "a takes 80.0 ms of CPU time against 100 under kernel (-20.0 %; misses -50.0 %)."
+        );
+        let worse = comparison(&[("kernel", &[(98, 2)]), ("a", &[(108, 2)])]);
+        assert_eq!(
+            worse.sentence(),
+            "No other scheduler takes less than kernel, 100 ms of CPU time: a comes nearest with 110 \
+             (+10.0 %; misses 0.0 %)."
+        );
+        assert_eq!(comparison(&[("kernel", &[(98, 2)])]).sentence(), "kernel takes 100 ms of CPU time.");
+    }
+}

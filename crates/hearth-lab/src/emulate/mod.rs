@@ -1,0 +1,138 @@
+//! `hearth emulate`: one command of this host in a real kernel on an emulated machine, under several
+//! schedulers.
+
+mod comparison;
+mod page;
+mod plan;
+mod programs;
+mod table;
+
+use crate::progress::Bar;
+use crate::values;
+use clap::Args;
+use comparison::Comparison;
+use hearth_command::failure::{self, Outcome};
+use hearth_command::{interrupt, output};
+use hearth_emulate::{Job, Progress, run_all};
+use plan::Plan;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  hearth emulate -- sort FILE
+  hearth emulate --machine chiplet-64 --copies 32 --seeds 3 -- gzip -k FILE
+  hearth emulate --schedulers kernel,hearth:mine.toml --report report.html -- sort FILE
+  hearth emulate --program gcc --file FOLDER -- make -C FOLDER -j4
+  hearth list machines";
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Machine: a name (see `hearth list machines`) or a TOML file
+    #[arg(short, long, value_name = "NAME", default_value = "dash-16")]
+    machine: String,
+    /// Schedulers, joined by commas: kernel, kernel-cache (the kernel's own with its cache-aware
+    /// scheduling), and hearth:POLICY with a name (see `hearth list policies`) or a TOML file; the others
+    /// are compared with the first
+    #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both")]
+    schedulers: Vec<String>,
+    /// Run under each scheduler with the seeds 1 to N, which shift when copies start; figures are then
+    /// means, with their spread
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
+    seeds: u64,
+    /// Run so many copies of the command at once; each has its number, from 0, in HEARTH_COPY
+    #[arg(long, value_name = "N", default_value = "1", value_parser = copies)]
+    copies: usize,
+    /// Emulated machines at a time [default: the number of CPUs]
+    #[arg(short, long, value_name = "N", value_parser = values::jobs)]
+    jobs: Option<usize>,
+    /// Take a file along, or a folder with all that is in it, to the same place or to another; files that
+    /// the command's arguments name come by themselves
+    #[arg(long, value_name = "HOST[:GUEST]")]
+    file: Vec<String>,
+    /// Take a program along that the command runs, with its libraries
+    #[arg(long, value_name = "NAME")]
+    program: Vec<String>,
+    /// Have what the CPUs do, stalls included, drive the guest's clock: ticks, slices and elapsed time are the
+    /// machine's. It takes longer, and one build of QEMU
+    #[arg(long)]
+    timed: bool,
+    /// The guest's memory in MiB [default: as the files make likely]
+    #[arg(long, value_name = "MIB", value_parser = memory)]
+    memory: Option<usize>,
+    /// When a guest that has not ended is killed
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+    limit: Duration,
+    /// Show each program as well
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print everything that was counted as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write a page with charts, to be opened in a browser
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// The command, whose output goes nowhere
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    command: Vec<String>,
+}
+
+fn copies(text: &str) -> Result<usize, String> {
+    values::count(text, 1..=1024)
+}
+
+fn memory(text: &str) -> Result<usize, String> {
+    values::count(text, 256..=1 << 20)
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    arguments.report.iter().try_for_each(|path| output::check_writable(path))?;
+    let plan = Plan::new(arguments)?;
+    plan.notes().iter().for_each(|note| anstream::eprintln!("note: {note}"));
+    let stop = interrupt::flag()?;
+    let bar = Bar::new(plan.jobs.len());
+    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
+    let results = run_all(&plan.emulation, &plan.jobs, threads, stop, &bar);
+    bar.finish();
+    let (comparison, errors) = plan.collect(results);
+    if !comparison.schedulers.is_empty() {
+        show(arguments, &comparison)?;
+    }
+    failure::of_runs(&errors, plan.jobs.len(), stop.load(Ordering::Relaxed))
+}
+
+impl Progress for Bar {
+    fn began(&self, job: &Job) {
+        self.run_began(name(job));
+    }
+
+    fn ended(&self, job: &Job, done: usize, all: usize) {
+        self.run_ended(&name(job), done, all);
+    }
+}
+
+fn name(job: &Job) -> String {
+    format!("{}, seed {}", job.scheduler.name(), job.seed)
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    summary: String,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
+}
+
+fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
+    if let Some(path) = &arguments.report {
+        output::write_file(path, page::page(comparison).as_bytes())?;
+    }
+    if arguments.json {
+        return output::print_json(&Json { summary: comparison.sentence(), comparison });
+    }
+    output::print(&table::text(comparison, arguments.verbose))?;
+    output::announce([&arguments.report]);
+    Ok(())
+}

@@ -1,0 +1,191 @@
+//! The page of a comparison.
+
+use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
+use super::programs;
+use hearth_report::Page;
+use hearth_report::bars::{CAUSES, Row, bars, cause_color, change, parted_bar, plain_bar};
+use hearth_report::plot::{color, legend};
+use hearth_report::{Figure, format};
+use maud::{Markup, html};
+
+/// The page as text.
+pub fn page(comparison: &Comparison) -> String {
+    let title = comparison.title();
+    let page = Page {
+        subject: &title,
+        heading: &title,
+        summary: &comparison.sentence(),
+        about: html! { (comparison.machine_description) ". " (format::seeds(&comparison.seeds)) "." },
+        partial: comparison.partial.then_some("some runs were not finished."),
+        body: html! {
+            div.pair {
+                @if comparison.is_timed {
+                    (whole(comparison, "Time", "from the command's start to its end, on the guest's clock, ms", |is| is.guest_ms))
+                }
+                (whole(comparison, "CPU time", "a cycle for each instruction and the stalls, all tasks, ms", |is| is.cpu_ms))
+                @if !comparison.is_timed { (whole(comparison, "Busiest CPU", "CPU time of the CPU that had most of it, ms", |is| is.busiest_ms)) }
+            }
+            div.pair { (causes(comparison)) (served(comparison)) }
+            (figures(comparison))
+            (each_program(comparison))
+        },
+        made: "on an emulated machine.",
+    };
+    page.render()
+}
+
+fn rows(comparison: &Comparison, of: impl Fn(&Summary) -> Figure) -> Vec<Row<'_>> {
+    let row = |runs: &SchedulerRuns| of(&runs.summary);
+    let schedulers = comparison.schedulers.iter();
+    schedulers
+        .map(|runs| Row { name: &runs.name, description: &runs.description, figure: row(runs) })
+        .collect()
+}
+
+fn hint(comparison: &Comparison) -> Markup {
+    let base = comparison.base().map_or("", |base| base.name.as_str());
+    html! {
+        p.hint {
+            "Less is better. Changes are against " (base) "."
+            @if comparison.seeds.len() > 1 { " Means; the thin line is the spread over the seeds." }
+        }
+    }
+}
+
+/// A figure by scheduler, in one piece.
+fn whole(comparison: &Comparison, title: &str, unit: &str, of: fn(&Summary) -> Figure) -> Markup {
+    let rows = rows(comparison, of);
+    html! {
+        section {
+            h2 { (title) }
+            (hint(comparison))
+            (bars(unit, &rows, format::significant, |index, axis| plain_bar(index, &rows[index].figure, axis)))
+        }
+    }
+}
+
+/// Misses by scheduler, in parts that add up.
+fn in_parts(
+    comparison: &Comparison,
+    title: &str,
+    names: &[&'static str],
+    paint: fn(usize) -> String,
+    of: fn(&Summary) -> &[Figure],
+) -> Markup {
+    let rows = rows(comparison, |is| is.misses.scaled(1e-6));
+    html! {
+        section {
+            h2 { (title) }
+            (hint(comparison))
+            (legend(names.iter().enumerate().map(|(index, name)| (paint(index), *name))))
+            (bars("references that left the CPUs' caches, millions", &rows, format::significant, |index, axis| {
+                let parts = of(&comparison.schedulers[index].summary).iter().zip(names).enumerate();
+                parted_bar(parts.map(|(part, (figure, name))| (*name, figure.mean / 1e6, paint(part))), axis)
+            }))
+        }
+    }
+}
+
+fn causes(comparison: &Comparison) -> Markup {
+    in_parts(comparison, "Misses by cause", &CAUSES, cause_color, |is| &is.causes)
+}
+
+/// Where misses of all the CPU's caches are served begins behind the CPU's own two levels.
+const BEYOND: usize = 2;
+
+fn served(comparison: &Comparison) -> Markup {
+    in_parts(comparison, "Misses by who served them", &SERVED[BEYOND..], color, |is| &is.served[BEYOND..])
+}
+
+fn figures(comparison: &Comparison) -> Markup {
+    type Column = (&'static str, fn(&Summary) -> Figure, fn(f64) -> String);
+    let columns: [Column; 9] = [
+        ("CPU time, ms", |is| is.cpu_ms, format::significant),
+        ("kernel, %", |is| is.kernel_percent, format::significant),
+        ("busiest CPU, ms", |is| is.busiest_ms, format::significant),
+        ("misses, M", |is| is.misses, format::millions),
+        ("guest's clock, ms", |is| is.guest_ms, format::significant),
+        ("switches", |is| is.switches, format::count),
+        ("CPU moves", |is| is.cpu_moves, format::count),
+        ("domain moves", |is| is.domain_moves, format::count),
+        ("node moves", |is| is.node_moves, format::count),
+    ];
+    html! {
+        section {
+            h2 { "All figures" }
+            div.scroll { table {
+                thead { tr {
+                    th scope="col" { "scheduler" }
+                    @for (name, _, _) in columns { th scope="col" { (name) } }
+                } }
+                tbody {
+                    @for runs in &comparison.schedulers {
+                        tr {
+                            th scope="row" title=(runs.description) { (runs.name) }
+                            @for (_, of, show) in columns { td { (cell(&of(&runs.summary), show)) } }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
+    html! {
+        (show(figure.mean))
+        @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
+    }
+}
+
+fn each_program(comparison: &Comparison) -> Markup {
+    let names =
+        ["program", "scheduler", "CPU time, ms", "change", "kernel, %", "misses, M", "switches", "CPU moves"];
+    html! {
+        section {
+            h2 { "Each program" }
+            div.scroll { table {
+                thead { tr { @for name in names { th scope="col" { (name) } } } }
+                tbody {
+                    @for (program, rows) in programs::programs(comparison) {
+                        @for (index, (runs, row)) in comparison.schedulers.iter().zip(&rows).enumerate() {
+                            tr {
+                                th scope="row" { @if index == 0 { (program) } }
+                                td { (runs.name) }
+                                td { (cell(&row.cpu_ms, format::significant)) }
+                                td { @if index > 0 { (change(row.cpu_ms.change_percent(&rows[0].cpu_ms))) } }
+                                td { (format::significant(row.kernel_percent.mean)) }
+                                td { (cell(&row.misses, format::millions)) }
+                                td { (format::count(row.switches.mean)) }
+                                td { (format::count(row.cpu_moves.mean)) }
+                            }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::tests::comparison;
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_scheduler_and_program() {
+        let text = page(&comparison(&[("kernel", &[(8, 1), (18, 3)]), ("hearth:light", &[(8, 1), (8, 1)])]));
+        for word in ["sort f on m", "hearth:light", "first touch", "memory, other node", "(kernel threads)"] {
+            assert!(text.contains(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn names_are_text_and_never_markup() {
+        let mut hostile = comparison(&[("kernel", &[(8, 1)])]);
+        hostile.command = "sort <script>".into();
+        hostile.schedulers[0].runs[0].region.tasks[1].comm = "<b>".into();
+        let text = page(&hostile);
+        assert!(!text.contains("sort <script>") && !text.contains("<b><"), "{text}");
+    }
+}

@@ -1,0 +1,148 @@
+//! From names on the command line to machines, policies, workloads and experiments.
+
+use anyhow::anyhow;
+use hearth_command::failure::Failure;
+use hearth_command::names::{self, OR_FILE, PAGE_POLICY, POLICY, is_path, unknown};
+use hearth_experiments::{Experiment, ExperimentError, PLANNERS, Policies};
+use hearth_machine::{Machine, MachineError, located};
+use hearth_policy::pages::PagePolicy;
+use hearth_workloads::WorkloadError;
+
+/// Kinds of things that come with Hearth and have names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// What programs run on
+    #[value(alias = "machine")]
+    Machines,
+    /// What the scheduler does
+    #[value(alias = "policy")]
+    Policies,
+    /// When pages move between memory nodes
+    #[value(alias = "page-policy")]
+    PagePolicies,
+    /// The programs
+    #[value(alias = "workload")]
+    Workloads,
+    /// Whose claims `hearth lab` checks
+    #[value(alias = "experiment")]
+    Experiments,
+}
+
+impl Kind {
+    /// How its things are named.
+    pub fn named(self) -> names::Kind {
+        match self {
+            Kind::Machines => MACHINE,
+            Kind::Policies => POLICY,
+            Kind::PagePolicies => PAGE_POLICY,
+            Kind::Workloads => PROGRAM,
+            Kind::Experiments => EXPERIMENT,
+        }
+    }
+}
+
+const MACHINE: names::Kind = names::Kind { word: "machine", names: machines, or_else: OR_FILE };
+const PROGRAM: names::Kind =
+    names::Kind { word: "program", names: workloads, or_else: ", and join programs by +" };
+const EXPERIMENT: names::Kind = names::Kind { word: "experiment", names: experiment_ids, or_else: OR_FILE };
+
+fn machines() -> Vec<&'static str> {
+    hearth_machine::presets().iter().map(|preset| preset.0).collect()
+}
+
+fn workloads() -> Vec<&'static str> {
+    let staggered = hearth_workloads::Staggered::presets().iter().map(|preset| preset.0);
+    hearth_workloads::list().iter().map(|workload| workload.name).chain(staggered).collect()
+}
+
+fn experiment_ids() -> Vec<&'static str> {
+    Experiment::presets().iter().map(|preset| preset.0).collect()
+}
+
+/// A machine by preset or file.
+pub fn machine(name: &str) -> Result<Machine, Failure> {
+    Machine::load(name).map_err(|error| match error {
+        MachineError::Unreadable(_) if !is_path(name) => unknown(MACHINE, name),
+        error => Failure::input(error),
+    })
+}
+
+/// Policies by preset or file, with or without a page policy and a planner, each once. `planner` is that of
+/// those that name none.
+pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<Policies>, Failure> {
+    let load = |name: &String| {
+        let parts = hearth_experiments::Names::from(name.as_str());
+        Ok(Policies {
+            policy: names::policy(parts.policy)?,
+            pages: parts.pages.map(beside).transpose()?,
+            planner: parts.planner.or(planner),
+        })
+    };
+    let policies: Vec<Policies> = names.iter().map(load).collect::<Result<_, Failure>>()?;
+    for (index, policy) in policies.iter().enumerate() {
+        if policies[..index].iter().any(|other| other.name() == policy.name()) {
+            let name = policy.name();
+            return Err(Failure::Input(anyhow!(
+                "--policies has two policies called {name}; leave one out, or give it another `name`"
+            )));
+        }
+    }
+    Ok(policies)
+}
+
+/// The page policy behind a `+`. No planner has this name, but one could be meant.
+fn beside(name: &str) -> Result<PagePolicy, Failure> {
+    if is_path(name) || (PAGE_POLICY.names)().contains(&name) {
+        return names::live_page_policy(name);
+    }
+    Err(Failure::Input(match located::nearest(name, &PLANNERS) {
+        Some(planner) => anyhow!("there is no planner called {name:?}; did you mean {planner}?"),
+        None => anyhow!(
+            "there is no page policy or planner called {name:?}; choose from {}, or the planners {}; or name a TOML file",
+            names::live_page_policies().join(", "),
+            PLANNERS.join(", ")
+        ),
+    }))
+}
+
+/// A program or a staggered workload in a sentence; empty if there is none of this name.
+pub fn describe_workload(name: &str) -> String {
+    match (hearth_workloads::Description::of(name), hearth_workloads::Staggered::find(name)) {
+        (Some(program), _) => program.description.to_owned(),
+        (None, Ok(Some(staggered))) => staggered.description,
+        _ => String::new(),
+    }
+}
+
+/// Experiments by preset or file, each once; all presets if none is named.
+pub fn experiments(names: &[String]) -> Result<Vec<Experiment>, Failure> {
+    let presets = || Experiment::presets().iter().map(|preset| experiment(preset.0)).collect();
+    let experiments: Vec<Experiment> = match names {
+        [] => presets(),
+        names => names.iter().map(|name| experiment(name)).collect::<Result<_, _>>(),
+    }?;
+    for (index, experiment) in experiments.iter().enumerate() {
+        if experiments[..index].iter().any(|other| other.id == experiment.id) {
+            return Err(Failure::Input(anyhow!("experiment {} is named twice; name it once", experiment.id)));
+        }
+    }
+    Ok(experiments)
+}
+
+/// An experiment by preset or file.
+pub fn experiment(name: &str) -> Result<Experiment, Failure> {
+    Experiment::load(name).map_err(|error| match error {
+        ExperimentError::Unreadable(_) if !is_path(name) => unknown(EXPERIMENT, name),
+        error => Failure::input(error),
+    })
+}
+
+/// Refuses a mix with an unknown program, or with one that has no CPU on the machine.
+pub fn check_mix(mix: &str, machine: &Machine) -> Result<(), Failure> {
+    let parts = hearth_workloads::mix(mix);
+    let checked = parts.and_then(|parts| hearth_workloads::check_cpus(&parts, machine.cpus()));
+    checked.map_err(|error| match error {
+        WorkloadError::UnknownProgram { name } if !name.is_empty() => unknown(PROGRAM, &name),
+        error => Failure::input(error),
+    })
+}

@@ -1,0 +1,65 @@
+//! Commands of other programs: `hearth NAME` runs `hearth-NAME`, as git and cargo do. The laboratory's
+//! commands are all of one program, `hearth-lab`. Each gets NAME as its first argument, and is looked for
+//! beside this program, then on PATH.
+
+use crate::cli::Cli;
+use anyhow::{Context, anyhow};
+use clap::CommandFactory;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_machine::located;
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const LABORATORY: &str = "hearth-lab";
+
+/// What the laboratory does.
+const OF_LABORATORY: [&str; 6] = ["compare", "emulate", "lab", "list", "record", "show"];
+
+/// Becomes the program that has this command; `words` are its name and its arguments.
+pub fn run(words: &[OsString]) -> Outcome {
+    let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_of_laboratory = OF_LABORATORY.contains(&name.as_str());
+    let program = if is_of_laboratory { LABORATORY.to_owned() } else { format!("hearth-{name}") };
+    match find(&program) {
+        Some(path) => {
+            let error = Command::new(&path).arg0("hearth").args(words).exec();
+            Err(error).with_context(|| format!("cannot run {}", path.display())).map_err(Failure::Failed)
+        }
+        None if is_of_laboratory => Err(Failure::Failed(anyhow!(
+            "`{name}` is a command of {LABORATORY}, which is neither beside this program nor on PATH; \
+             `make build` in Hearth's sources builds it"
+        ))),
+        None => Err(unknown(&name, &program)),
+    }
+}
+
+/// Beside this program, else on PATH.
+fn find(program: &str) -> Option<PathBuf> {
+    // Never a path: what is typed is a name.
+    if program.contains('/') {
+        return None;
+    }
+    let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = beside.into_iter().chain(env::split_paths(&path));
+    folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+fn unknown(name: &str, program: &str) -> Failure {
+    let command = Cli::command();
+    let own = command.get_subcommands().map(clap::Command::get_name);
+    let known: Vec<&str> = own.chain(OF_LABORATORY).collect();
+    let mend = match located::nearest(name, &known) {
+        Some(nearest) => format!("did you mean {nearest}?"),
+        None => format!("`hearth --help` lists them; another program's would be {program} on PATH"),
+    };
+    Failure::Input(anyhow!("there is no command called {name:?}; {mend}"))
+}
