@@ -1,22 +1,28 @@
-# make demo   the scheduler on a simulated machine: a table, a page, and a recorded program
-# make test   all tests
+# make demo   what a scheduler that knows caches would do for a program of yours: tables and a page
+# make test   all tests that every change has to pass
 # make lint   formats, lints, licences
-# make bench  speed, beside other cache simulators; then the page planner's
-# make static the command for the real kernel as one file: target/static/.../hearth
+# make build  the commands, target/release/hearth and target/release/hearth-lab
+# make static the administrator's command as one small file: target/static/hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
+# make book   the documentation as HTML: target/book
+# make bench  speed, beside other cache simulators; then the page planner's
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
 # make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
 # make bench-full-system  real programs in real kernels over simulated caches, under four schedulers
 #             demo and all benches with SMALL=1: just enough to see that everything works
-# make book   the documentation as HTML (needs mdbook)
+# make check-all  what CI runs a part of each time: every bench small, emulation, mutants, stress, ...
 
 CARGO ?= cargo
-OUT := target/demo
+# As cargo has it: relative to where make runs.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+RELEASE := $(TARGET)/release
 SMALL ?=
+export CARGO
 
-.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation bench-full-system book build static deb packages lab-packages
+.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation bench-full-system \
+	book build build-tests examples static deb check-all packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -34,74 +40,81 @@ lab-packages:
 	@tools/install-recorder || tools/install-packages valgrind=valgrind
 
 build: packages
-	$(CARGO) build --release --locked -p hearth -p hearth-emulate-plugin
+	$(CARGO) build --release --locked --workspace
 
-# One file without the simulated machine, which runs on any Linux of this architecture. Small, for
-# the process that holds the scheduler stays in memory.
-TARGET := $(shell uname -m)-unknown-linux-gnu
-STATIC := target/static/$(TARGET)/release/hearth
+# Programs that measure or show something and are no command.
+examples: packages
+	$(CARGO) build --release --locked --workspace --examples
+
+# For any Linux of this architecture.
+TRIPLE := $(shell uname -m)-unknown-linux-gnu
+STATIC := $(TARGET)/static/hearth
 
 static: packages
-	CARGO_PROFILE_RELEASE_OPT_LEVEL=s CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 \
-		RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --release --locked -p hearth \
-		--no-default-features --features linux --target $(TARGET) --target-dir target/static
+	RUSTFLAGS='-C target-feature=+crt-static' $(CARGO) build --profile dist --locked -p hearth --target $(TRIPLE)
+	@mkdir -p $(dir $(STATIC))
+	@cp $(TARGET)/$(TRIPLE)/dist/hearth $(STATIC).new && mv $(STATIC).new $(STATIC)
 
-DEB := target/deb
+DEB := $(TARGET)/deb
 
 deb: static
-	@command -v cargo-deb >/dev/null || $(CARGO) install cargo-deb --locked
 	@rm -rf $(DEB) && mkdir -p $(DEB)
-	strip -o $(DEB)/hearth $(STATIC)
+	@cp $(STATIC) $(DEB)/hearth
 	$(STATIC) man $(DEB)/man
 	$(STATIC) completions bash >$(DEB)/hearth.bash
 	$(STATIC) completions zsh >$(DEB)/_hearth
 	$(STATIC) completions fish >$(DEB)/hearth.fish
-	$(CARGO) deb --quiet --locked -p hearth --no-build --no-strip --output $(DEB)/
+	tools/with-tools cargo-deb cargo-deb --quiet --locked -p hearth --no-build --no-strip --output $(DEB)/
 	dpkg-deb --contents $(DEB)/hearth_*.deb
+
+OUT := $(TARGET)/demo
 
 # What the demo does not run, the real kernel's half, is not built for it.
 demo: lab-packages
-	@echo "Building the simulated machine and its lab, some 150 parts: one to three minutes the first time"
-	$(CARGO) build --release --locked -p hearth --no-default-features --features lab
+	@echo "Building the simulated machine and its lab: one to two minutes the first time"
+	$(CARGO) build --release --locked -p hearth-lab
 	@mkdir -p $(OUT)
-	@tools/demo target/release/hearth $(OUT) $(if $(SMALL),--small)
+	@tools/demo $(RELEASE)/hearth-lab $(OUT) $(if $(SMALL),--small)
 
-# Without a guest the kernel tests are skipped, and the last line says why; with
+build-tests: packages
+	$(CARGO) build --locked --workspace --all-targets
+
+# Without a guest the kernel tests are skipped, and the last lines say why; with
 # HEARTH_REQUIRE_GUEST=1 that is a failure.
-test: packages static
+test: packages
 	@tools/install-packages $(PARALLEL)
 	@tools/install-guest || [ -z "$$HEARTH_REQUIRE_GUEST" ]
-	@CARGO="$(CARGO)" HEARTH_STATIC=$(STATIC) tools/test
+	@tools/test
+
+# Every slice; `tools/slices NAME...` runs those that are named.
+check-all: packages
+	@tools/install-packages $(PARALLEL)
+	@tools/install-guest
+	@tools/slices --all
+
+C_SOURCES = $(shell git ls-files '*.c' '*.h' | grep -v '^bpf/linux/vmlinux.h')
 
 lint: packages
 	@tools/install-packages clang-format=clang-format
 	$(CARGO) fmt --all --check
-	clang-format --dry-run --Werror bpf/*.[ch] bpf/observe/*.[ch] bpf/linux/scx.h bpf/native/*.h bpf/native/bpf/*.h \
-		crates/hearth/benches/programs/*.c crates/hearth-follow/preload/*.[ch] crates/hearth-follow/benches/programs/*.c \
-		crates/hearth-follow/tests/programs/*.c* crates/hearth-native/src/*.c crates/hearth-hints/include/*.h crates/hearth-hints/src/*.[ch] \
-		crates/hearth-hints/benches/programs/*.[ch] crates/hearth-hints/tests/programs/*.c \
-		crates/hearth-trace/plugin/*.[ch] \
-		crates/hearth-guest/programs/*.[ch] crates/hearth-guest/programs/tasks/*.[ch] crates/hearth-guest/programs/region/*.[ch] \
-		crates/hearth-guest/programs/counters/*.[ch] \
-		crates/hearth-emulate-plugin/programs/*.c
+	clang-format --dry-run --Werror $(C_SOURCES)
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
-	$(CARGO) deny check licenses bans sources
+	tools/with-tools cargo-deny cargo-deny check licenses bans sources
 
-BENCH := target/bench
+BENCH := $(TARGET)/bench
 
-bench: packages
+bench: examples
 	@tools/install-packages python3=python3
 	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
 	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
 	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
-	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
+	$(RELEASE)/examples/bench traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
-	$(CARGO) run --release --locked -q -p hearth-policy --example planner
+	$(RELEASE)/examples/planner
 
-bench-kernel: packages static
-	@tools/bench-kernel $(if $(SMALL),--small)
+bench-kernel: examples static
+	@tools/bench-kernel --hearth $(STATIC) $(if $(SMALL),--small)
 
 # Go and a JVM are measured where they are; the rest is installed.
 bench-parallel: packages static
@@ -121,11 +134,9 @@ bench-isolation: packages static
 bench-full-system: build
 	@tools/install-packages python3=python3
 	@tools/install-guest
-	@tools/full-system target/release/hearth $(BENCH)/full-system $(if $(SMALL),--small)
-	@tools/classes target/release/hearth $(BENCH)/classes $(if $(SMALL),--small)
-	@tools/conformance target/release/hearth $(BENCH)/conformance $(if $(SMALL),--small)
+	@tools/full-system $(RELEASE)/hearth $(BENCH)/full-system $(if $(SMALL),--small)
+	@tools/classes $(RELEASE)/hearth $(BENCH)/classes $(if $(SMALL),--small)
+	@tools/conformance $(RELEASE)/hearth $(BENCH)/conformance $(if $(SMALL),--small)
 
-# A debug build of mdbook is done much sooner, and fast enough.
 book:
-	@command -v mdbook >/dev/null || $(CARGO) install mdbook --locked --debug
-	mdbook build docs
+	tools/with-tools mdbook mdbook build docs

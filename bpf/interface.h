@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Everything that the scheduler and its hosts share: limits, the policy, the
- * machine's shape, statistics. Rust has it in crates/hearth-seam; each build
+ * machine's shape, statistics. Rust has it in crates/hearth-abi; each build
  * compares the two, field by field, and stops where they differ.
  *
  * Times are nanoseconds. CPUs, domains and nodes are numbered from 0.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a snapshot says of each task, shared with Rust (crates/hearth-seam/src/snapshot.rs).
+ * What a snapshot says of each task, shared with Rust (crates/hearth-abi/src/snapshot.rs).
  * Times are nanoseconds.
  */
 #ifndef HEARTH_SNAPSHOT_H

@@ -15,4 +15,4 @@ pub use once::{Once, once};
 pub use outcome::{ran, skipped};
 pub use read::{assert_untroubled, first, has_line, line, number, numbers, numbers_in, records, text};
 pub use shared::{Shared, guest};
-pub use turn::turn;
+pub use turn::{Turn, turn};

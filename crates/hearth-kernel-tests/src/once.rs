@@ -29,10 +29,12 @@ impl<T: Serialize + DeserializeOwned> Once<T> {
     }
 }
 
-/// Where the processes of a run of tests keep what they share; nothing if the tests are one process.
+/// Where the processes of a run of tests keep what they share, below the folder of `tools/test`; nothing if the
+/// tests are one process.
 fn shared_folder() -> Option<PathBuf> {
     let run = env::var("NEXTEST_RUN_ID").ok()?;
-    let folder = env::temp_dir().join(format!("hearth-tests-{run}"));
+    let folder = env::var_os("HEARTH_TEST_FOLDER").map_or_else(env::temp_dir, PathBuf::from);
+    let folder = folder.join(format!("hearth-tests-{run}"));
     fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     Some(folder)
 }

@@ -4,6 +4,7 @@ use std::env;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::thread;
+use std::time::Duration;
 
 /// Set where a test that cannot run is to fail: in CI.
 const REQUIRE: &str = "HEARTH_REQUIRE_GUEST";
@@ -25,14 +26,25 @@ pub fn skipped(reason: &str) {
     note("skipped", reason);
 }
 
+/// Notes how long a guest of the file of this thread's test took, from boot to end.
+pub(crate) fn booted(took: Duration) {
+    let thread = thread::current();
+    let test = thread.name().unwrap_or("a test without a name");
+    let file = test.split("::").next().unwrap_or(test);
+    write(&format!("booted\t{file}\t{:.1}\n", took.as_secs_f64()));
+}
+
 fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 fn note(outcome: &str, reason: &str) {
-    let Some(path) = env::var_os(NOTES).filter(|path| !path.is_empty()) else { return };
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test without a name");
-    let line = format!("{outcome}\t{}::{test}\t{}\n", env!("CARGO_CRATE_NAME"), reason.replace('\n', " "));
+    write(&format!("{outcome}\t{test}\t{}\n", reason.replace('\n', " ")));
+}
+
+fn write(line: &str) {
+    let Some(path) = env::var_os(NOTES).filter(|path| !path.is_empty()) else { return };
     OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(line.as_bytes()).unwrap();
 }

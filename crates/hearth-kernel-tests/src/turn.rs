@@ -3,7 +3,9 @@
 use std::env;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::outcome::booted;
 
 /// How often somebody who waits looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -12,7 +14,23 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// # Panics
 /// Where a file that stands for a turn cannot be made.
-pub fn turn() -> File {
+pub fn turn() -> Turn {
+    Turn { _file: wait(), began: Instant::now() }
+}
+
+/// A turn. When it ends, how long it took is noted.
+pub struct Turn {
+    _file: File,
+    began: Instant,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        booted(self.began.elapsed());
+    }
+}
+
+fn wait() -> File {
     let folder = env::temp_dir().join(format!("hearth-guests-{}", rustix::process::getuid().as_raw()));
     std::fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let turns = thread::available_parallelism().map_or(1, usize::from);
