@@ -10,6 +10,7 @@ fn main() {
     println!("cargo::rerun-if-changed={HINTS}");
     let out = out();
     program(&["programs/bench.c".into()], &out.join("bench"), &[]);
+    program(&["programs/load.c".into()], &out.join("hearth-load"), &[]);
     program(&[c_files("programs/tasks"), c_files(HINTS)].concat(), &out.join("tasks"), &[]);
     let module = out.join("counters.o");
     kernel_module("programs/counters/module.c", &module);

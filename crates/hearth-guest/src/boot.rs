@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use tempfile::TempDir;
 
+use crate::monitor::wrong;
 use crate::{GuestError, Output};
 
 const TAIL_LINES: usize = 30;
@@ -52,19 +53,73 @@ impl Boot {
         self.folder.path().join("results")
     }
 
-    /// Runs QEMU to its end and reads what the guest wrote.
+    /// Where QEMU's monitor listens.
+    pub(crate) fn monitor(&self) -> PathBuf {
+        self.folder.path().join("monitor")
+    }
+
+    /// Where QEMU writes its process's number.
+    pub(crate) fn pid_file(&self) -> PathBuf {
+        self.folder.path().join("pid")
+    }
+
+    /// What a guest is given after its boot.
+    pub(crate) fn given(&self) -> PathBuf {
+        self.folder.path().join("given")
+    }
+
+    fn errors(&self) -> PathBuf {
+        self.folder.path().join("errors")
+    }
+
+    fn spawn(&self, qemu: &mut Command) -> Result<Child, GuestError> {
+        let errors = self.errors();
+        let file = File::create(&errors).map_err(GuestError::file(&errors))?;
+        let child = qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).spawn();
+        child.map_err(not_started)
+    }
+
+    /// Runs QEMU while `work` has it do something, at the end of which it ends; if `work` fails, it is ended.
+    pub(crate) fn with(
+        &self,
+        qemu: &mut Command,
+        work: impl FnOnce(&mut Child) -> Result<(), GuestError>,
+    ) -> Result<(), GuestError> {
+        let mut child = self.spawn(qemu)?;
+        let done = self.attempt(&mut child, work);
+        child.wait().map_err(not_started)?;
+        done
+    }
+
+    /// Does something with QEMU, which is ended if that fails.
+    fn attempt(
+        &self,
+        child: &mut Child,
+        work: impl FnOnce(&mut Child) -> Result<(), GuestError>,
+    ) -> Result<(), GuestError> {
+        let done = work(child);
+        done.map_err(|error| {
+            // It may have ended by itself, which is what `error` is about.
+            let _ = kill_process(Pid::from_child(child), Signal::TERM);
+            let said = self.read(self.errors());
+            if said.trim().is_empty() { error } else { wrong(format!("{error}; QEMU said: {}", said.trim())) }
+        })
+    }
+
+    /// Runs QEMU to its end and reads what the guest wrote; `begin` does what QEMU needs to begin.
     pub(crate) fn run(
         &self,
         mut qemu: Command,
         limit: Duration,
         stop: &AtomicBool,
+        begin: impl FnOnce(&mut Child) -> Result<(), GuestError>,
     ) -> Result<Output, GuestError> {
-        let errors = self.folder.path().join("errors");
-        let file = File::create(&errors).map_err(GuestError::file(&errors))?;
-        let child = qemu.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file).spawn();
-        let ended = child.and_then(|child| wait(child, stop));
-        let ended = ended.map_err(|source| GuestError::Start { program: "qemu-system-x86_64", source })?;
-        let Some(status) = ended else { return Err(GuestError::Stopped) };
+        let mut child = self.spawn(&mut qemu)?;
+        if let Err(error) = self.attempt(&mut child, begin) {
+            child.wait().map_err(not_started)?;
+            return Err(error);
+        }
+        let Some(status) = wait(child, stop).map_err(not_started)? else { return Err(GuestError::Stopped) };
         let console = self.read(self.console());
         let results = self.read(self.results());
         if status.code() == Some(KILLED_BY_TIMEOUT) {
@@ -73,7 +128,7 @@ impl Boot {
         match Output::parse(&results, &console) {
             Some(output) => Ok(output),
             None => Err(GuestError::Incomplete {
-                qemu: format!("QEMU: {status} {}", self.read(errors).trim()),
+                qemu: format!("QEMU: {status} {}", self.read(self.errors()).trim()),
                 tail: tail(&console, &results),
             }),
         }
@@ -82,6 +137,10 @@ impl Boot {
     fn read(&self, path: PathBuf) -> String {
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
+}
+
+fn not_started(source: std::io::Error) -> GuestError {
+    GuestError::Start { program: "qemu-system-x86_64", source }
 }
 
 /// How it ended; nothing if it was made to end because `stop` became true.

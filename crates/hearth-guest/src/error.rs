@@ -46,6 +46,12 @@ pub enum GuestError {
         /// The last lines of its console and results.
         tail: String,
     },
+    /// QEMU did not do what it was asked for.
+    #[error("QEMU's monitor: {what}")]
+    Monitor {
+        /// What went wrong.
+        what: String,
+    },
     /// A shape that QEMU or the kernel cannot make.
     #[error("{0}")]
     Shape(String),

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::boot::{self, Boot};
+use crate::state::{self, State};
 use crate::{GuestError, Output, image, install, libraries::libraries};
 
 /// Without these features a kernel copies and clears memory by words. With them it does so by bytes, each of which is
@@ -232,10 +233,40 @@ impl Guest {
             return Err(GuestError::NotInstalled(message));
         }
         let boot = Boot::new()?;
-        image::write(&boot.initrd(), script, &self.files)?;
+        if self.mode != Mode::Deterministic || self.plugin.is_some() {
+            image::write_all(&boot.initrd(), script, &self.files)?;
+            return boot.run(self.qemu(&kernel, &boot), self.limit, stop, |_| Ok(()));
+        }
+        image::write_own(&boot.initrd())?;
+        let nothing = |first: &Boot| {
+            image::write_own(&first.initrd())?;
+            image::write_given(&first.given(), "", &BTreeMap::new())?;
+            let mut qemu = self.qemu(&kernel, first);
+            state::tell(&mut qemu, first, &first.given());
+            Ok(qemu)
+        };
+        let state = State::of(&kernel, &boot.initrd(), &self.told(), nothing)?;
+        image::write_given(&boot.given(), script, &self.files)?;
+        let mut qemu = self.qemu(&kernel, &boot);
+        state::tell(&mut qemu, &boot, &boot.given());
+        state.tell(&mut qemu);
+        boot.run(qemu, self.limit, stop, |qemu| state::go_on(qemu, &boot))
+    }
+
+    fn qemu(&self, kernel: &Path, boot: &Boot) -> Command {
         let mut qemu = boot::qemu_within(self.limit);
-        self.tell(&mut qemu, &kernel, &boot);
-        boot.run(qemu, self.limit, stop)
+        self.tell(&mut qemu, kernel, boot);
+        qemu
+    }
+
+    /// What QEMU is told of the machine.
+    fn told(&self) -> String {
+        let Self { shape, kernel_arguments, icount_shift, .. } = self;
+        format!(
+            "{shape:?} {:?} {kernel_arguments} {icount_shift} {}",
+            self.memory_of_nodes(),
+            self.cpu_model()
+        )
     }
 
     fn check(&self) -> Result<(), GuestError> {

@@ -17,21 +17,46 @@ const FOLDERS: [&str; 8] = ["bin", "dev", "proc", "root", "run", "sys", "tmp", "
 const FOLDER: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 
-/// Writes an archive with the guest's own files, the script, and `files`: from a path in the guest
-/// to one of the host.
-pub(crate) fn write(
+/// Writes an archive with the guest's own files, from which it boots.
+pub(crate) fn write_own(archive: &Path) -> Result<(), GuestError> {
+    let mut contents = read(&own_files())?;
+    contents.insert("init".to_owned(), INIT.as_bytes().to_vec());
+    write(archive, &contents)
+}
+
+/// Writes an archive with the script, and `files`: from a path in the guest to one of the host.
+pub(crate) fn write_given(
     archive: &Path,
     script: &str,
     files: &BTreeMap<PathBuf, PathBuf>,
 ) -> Result<(), GuestError> {
-    let mut contents = BTreeMap::new();
-    for (guest, host) in own_files().iter().chain(files) {
-        contents.insert(relative(guest), fs::read(host).map_err(GuestError::file(host))?);
-    }
+    let mut contents = read(files)?;
+    contents.insert("script".to_owned(), script.as_bytes().to_vec());
+    write(archive, &contents)
+}
+
+/// Writes an archive with all of it.
+pub(crate) fn write_all(
+    archive: &Path,
+    script: &str,
+    files: &BTreeMap<PathBuf, PathBuf>,
+) -> Result<(), GuestError> {
+    let mut contents = read(&own_files())?;
+    contents.extend(read(files)?);
     contents.insert("init".to_owned(), INIT.as_bytes().to_vec());
     contents.insert("script".to_owned(), script.as_bytes().to_vec());
+    write(archive, &contents)
+}
 
-    let written = File::create(archive).and_then(|file| write_archive(io::BufWriter::new(file), &contents));
+fn read(files: &BTreeMap<PathBuf, PathBuf>) -> Result<BTreeMap<String, Vec<u8>>, GuestError> {
+    let read = |(guest, host): (&PathBuf, &PathBuf)| {
+        Ok((relative(guest), fs::read(host).map_err(GuestError::file(host))?))
+    };
+    files.iter().map(read).collect()
+}
+
+fn write(archive: &Path, contents: &BTreeMap<String, Vec<u8>>) -> Result<(), GuestError> {
+    let written = File::create(archive).and_then(|file| write_archive(io::BufWriter::new(file), contents));
     written.map_err(GuestError::file(archive))
 }
 
@@ -41,6 +66,7 @@ fn own_files() -> BTreeMap<PathBuf, PathBuf> {
         (PathBuf::from("/bin/bench"), programs::bench()),
         (PathBuf::from("/bin/tasks"), programs::tasks()),
         (PathBuf::from("/bin/hearth-region"), programs::region()),
+        (PathBuf::from("/bin/hearth-load"), programs::load()),
     ])
 }
 

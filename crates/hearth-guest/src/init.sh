@@ -1,6 +1,7 @@
 #!/bin/busybox sh
 # The guest's first process: runs /script with its output on the second serial port, then says how
-# it ended and what the kernel had to say.
+# it ended and what the kernel had to say. Without a script here, files and script come from the host,
+# after others may have begun from this point, too.
 /bin/busybox --install -s /bin
 mount -t proc none /proc
 mount -t sysfs none /sys
@@ -11,6 +12,11 @@ mount -t debugfs none /sys/kernel/debug
 mount -t cgroup2 none /sys/fs/cgroup
 stty -F /dev/ttyS1 raw -echo
 exec >/dev/ttyS1 2>&1
+cd /
+[ -f /script ] || {
+	hearth-load pause
+	hearth-load | cpio -idu 2>/dev/null
+}
 cd /tmp
 sh -c '
 section() {

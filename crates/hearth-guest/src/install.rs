@@ -15,6 +15,11 @@ fn cache() -> PathBuf {
     base.join("hearth/guest")
 }
 
+/// Where the states of booted guests are.
+pub(crate) fn states() -> PathBuf {
+    cache().join("states")
+}
+
 pub(crate) fn kernel_image(kernel: Kernel) -> PathBuf {
     cache().join(match kernel {
         Kernel::Pinned => "vmlinuz-pinned",
@@ -34,9 +39,7 @@ const QEMU: &str = "qemu-system-x86_64";
 /// # Errors
 /// What is missing or too old.
 pub fn ready(kernel: Kernel) -> Result<(), GuestError> {
-    let output = Command::new(QEMU).arg("--version").output();
-    let output = output.map_err(|source| GuestError::Start { program: QEMU, source })?;
-    let text = String::from_utf8_lossy(&output.stdout);
+    let text = qemu_version()?;
     let missing = |what: String| Err(GuestError::NotInstalled(format!("{what}: run tools/install-guest")));
     if major(&text).is_none_or(|major| major < QEMU_MAJOR) {
         let said = text.lines().next().unwrap_or_default();
@@ -46,6 +49,13 @@ pub fn ready(kernel: Kernel) -> Result<(), GuestError> {
         Some(path) => missing(format!("{} is missing", path.display())),
         None => Ok(()),
     }
+}
+
+/// What QEMU says of its version.
+pub(crate) fn qemu_version() -> Result<String, GuestError> {
+    let output = Command::new(QEMU).arg("--version").output();
+    let output = output.map_err(|source| GuestError::Start { program: QEMU, source })?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Of `QEMU emulator version 10.0.2 (Debian ...)`.

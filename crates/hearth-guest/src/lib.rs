@@ -23,8 +23,10 @@ mod guest;
 mod image;
 mod install;
 mod libraries;
+mod monitor;
 mod output;
 pub mod programs;
+mod state;
 
 pub use error::GuestError;
 pub use guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION, Shape};

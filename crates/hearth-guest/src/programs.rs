@@ -20,3 +20,8 @@ pub fn tasks() -> PathBuf {
 pub fn region() -> PathBuf {
     program("hearth-region")
 }
+
+/// Gets what the host gives after the boot: `programs/load.c`.
+pub(crate) fn load() -> PathBuf {
+    program("hearth-load")
+}

@@ -1,0 +1,163 @@
+//! Booted guests, kept: a kernel boots once for a kind of guest, and scripts begin where it had come to.
+//!
+//! A kind is a kernel, a QEMU, the guest's own files and all that QEMU is told of the machine. Its first guest has no
+//! script: when all is mounted, its init pauses the machine (`programs/load.c`), and QEMU writes the machine into a
+//! file. Guests with scripts begin with that file, and get script and files from the host.
+//!
+//! They do the same each time, as guests that boot do, but for one thing: what QEMU does after it has read the file,
+//! it does beside the guest's CPUs, and one of its threads (that which frees memory, `call_rcu`) makes a CPU's turn
+//! end when it has something to do. So CPUs do not go on before that thread has come to rest.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+
+use crate::boot::Boot;
+use crate::monitor::{LOOK, Monitor, wrong};
+use crate::{GuestError, install};
+
+/// So many states are kept, those that were used last; one has some 130 MB.
+const KEPT: usize = 16;
+/// The thread rests if it has waited for something to do for so long. While it has, it looks every 10 ms.
+const REST: Duration = Duration::from_millis(150);
+/// What it may take to come to rest.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The system call in which it waits: `futex`.
+const FUTEX: &str = "202 ";
+
+/// The state of a kind of guest.
+pub(crate) struct State {
+    file: PathBuf,
+}
+
+impl State {
+    /// The state of guests that boot from `own` and of which QEMU is told the rest in `told`; made if there is none.
+    /// `boot` makes the command of the guest that boots.
+    pub(crate) fn of(
+        kernel: &Path,
+        own: &Path,
+        told: &str,
+        boot: impl FnOnce(&Boot) -> Result<Command, GuestError>,
+    ) -> Result<Self, GuestError> {
+        let folder = install::states();
+        fs::create_dir_all(&folder).map_err(GuestError::file(&folder))?;
+        let mut hasher = DefaultHasher::new();
+        install::qemu_version()?.hash(&mut hasher);
+        for file in [kernel, own] {
+            fs::read(file).map_err(GuestError::file(file))?.hash(&mut hasher);
+        }
+        told.hash(&mut hasher);
+        let file = folder.join(format!("{:016x}", hasher.finish()));
+        let lock = file.with_extension("lock");
+        let lock = File::create(&lock).map_err(GuestError::file(&lock))?;
+        lock.lock().map_err(GuestError::file(&file))?;
+        if file.is_file() {
+            // So that others go before it when there are too many.
+            let used =
+                File::options().append(true).open(&file).and_then(|of| of.set_modified(SystemTime::now()));
+            used.map_err(GuestError::file(&file))?;
+        } else {
+            make(&file, boot)?;
+            drop_oldest(&folder);
+        }
+        Ok(Self { file })
+    }
+
+    /// What QEMU is told for a guest that begins with this state.
+    pub(crate) fn tell(&self, qemu: &mut Command) {
+        qemu.arg("-S").arg("-incoming").arg(format!("file:{}", self.file.display()));
+    }
+}
+
+/// What QEMU is told in either case: how it listens, and how a guest pauses itself.
+pub(crate) fn tell(qemu: &mut Command, boot: &Boot, given: &Path) {
+    qemu.arg("-qmp").arg(format!("unix:{},server=on,wait=off", boot.monitor().display()));
+    qemu.arg("-pidfile").arg(boot.pid_file()).args(["-name", "guest,debug-threads=on"]);
+    qemu.args(["-device", "pvpanic", "-action", "panic=pause"]);
+    qemu.args(["-global", "migration.store-global-state=off"]);
+    qemu.arg("-fw_cfg").arg(format!("name=opt/hearth,file={}", given.display()));
+}
+
+/// Has a guest go on that began with a state.
+pub(crate) fn go_on(qemu: &mut Child, boot: &Boot) -> Result<(), GuestError> {
+    let mut monitor = Monitor::connect(&boot.monitor(), qemu)?;
+    monitor.wait_while("query-status", "status", &["inmigrate"])?;
+    rest(&boot.pid_file())?;
+    monitor.execute("cont", json!({}))?;
+    Ok(())
+}
+
+fn make(file: &Path, boot: impl FnOnce(&Boot) -> Result<Command, GuestError>) -> Result<(), GuestError> {
+    let first = Boot::new()?;
+    let new = file.with_extension("new");
+    let mut qemu = boot(&first)?;
+    first.with(&mut qemu, |qemu| {
+        let mut monitor = Monitor::connect(&first.monitor(), qemu)?;
+        monitor.wait_while("query-status", "status", &["running", "prelaunch"])?;
+        monitor.execute("migrate", json!({ "uri": format!("file:{}", new.display()) }))?;
+        let under_way = ["setup", "active", "device", "none"];
+        match monitor.wait_while("query-migrate", "status", &under_way)?.as_str() {
+            "completed" => monitor.execute("quit", json!({})).map(drop),
+            other => Err(wrong(format!("the state of a booted guest could not be written: {other}"))),
+        }
+    })?;
+    fs::rename(&new, file).map_err(GuestError::file(file))
+}
+
+fn drop_oldest(folder: &Path) {
+    let used =
+        |path: &Path| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut states: Vec<PathBuf> = files.filter(|path| path.extension().is_none()).collect();
+    states.sort_by_key(|path| std::cmp::Reverse(used(path)));
+    for state in states.iter().skip(KEPT) {
+        // Who cannot be dropped takes room, and no more.
+        let _ = fs::remove_file(state).and_then(|()| fs::remove_file(state.with_extension("lock")));
+    }
+}
+
+/// Waits until QEMU's thread that frees memory has nothing to do.
+fn rest(pid_file: &Path) -> Result<(), GuestError> {
+    let pid = fs::read_to_string(pid_file).map_err(GuestError::file(pid_file))?;
+    let tasks = Path::new("/proc").join(pid.trim()).join("task");
+    let threads = freeing(&tasks, pid.trim()).map_err(GuestError::file(&tasks))?;
+    let waits = |thread: &PathBuf| {
+        let call = fs::read_to_string(thread.join("syscall")).map_err(GuestError::file(thread))?;
+        Ok(call.starts_with(FUTEX))
+    };
+    let began = Instant::now();
+    let mut since = Instant::now();
+    while since.elapsed() < REST {
+        let waiting: Vec<bool> = threads.iter().map(waits).collect::<Result<_, GuestError>>()?;
+        if !waiting.into_iter().all(|waits| waits) {
+            since = Instant::now();
+        }
+        if began.elapsed() > PATIENCE {
+            return Err(wrong("QEMU's thread call_rcu does not come to rest"));
+        }
+        thread::sleep(LOOK / 2);
+    }
+    Ok(())
+}
+
+/// The thread that frees memory. It is the first that QEMU makes, and may have been made before QEMU knew that threads
+/// have names: then it has the program's.
+fn freeing(tasks: &Path, pid: &str) -> std::io::Result<Vec<PathBuf>> {
+    let name = |task: &Path| fs::read_to_string(task.join("comm"));
+    let program = name(&tasks.join(pid))?;
+    let mut found = Vec::new();
+    for entry in fs::read_dir(tasks)? {
+        let task = entry?.path();
+        let name = name(&task)?;
+        if name.trim() == "call_rcu" || (name == program && !task.ends_with(pid)) {
+            found.push(task);
+        }
+    }
+    if found.is_empty() { Err(std::io::Error::other("QEMU has no thread call_rcu")) } else { Ok(found) }
+}
