@@ -36,6 +36,7 @@
 //! | `shape` | what a block does, all but the data addresses |
 //! | `delta` | addresses as differences |
 //! | `chunk` | a chunk's payload, encoded and decoded |
+//! | `executions` | what a chunk decodes to: blocks executed, and their addresses |
 //! | `reader` | streams a thread's chunks |
 //! | `word`, `pages`, `thread`, `writer` | from the recorder's raw words to chunks |
 //! | `record` | runs the program: `qemu` with `plugin/recorder.c`, or `lackey` |
@@ -48,6 +49,7 @@ mod chunk;
 mod delta;
 mod error;
 mod event;
+mod executions;
 mod format;
 mod pages;
 mod reader;
@@ -59,6 +61,7 @@ mod writer;
 
 pub use error::TraceError;
 pub use event::{Event, Kind, MAX_INSTRUCTIONS, PAGE_BYTES};
+pub use executions::{Execution, Executions, Reference};
 pub use format::{Counts, TraceInfo, VERSION};
 pub use reader::{ThreadReader, Trace};
 pub use record::{
