@@ -187,6 +187,13 @@ impl ThreadReader {
         self.check_end()
     }
 
+    /// Another reader that goes on from here.
+    pub(crate) fn branch(&self) -> Result<Self, TraceError> {
+        let fresh = self.trace.thread(self.thread)?;
+        let (offset, sequence, counts) = (self.offset, self.sequence, self.counts);
+        Ok(ThreadReader { offset, sequence, counts, dictionary: self.dictionary.clone(), ..fresh })
+    }
+
     /// Goes back to the thread's beginning.
     pub fn rewind(&mut self) {
         (self.offset, self.sequence, self.counts) = (FILE_HEADER_BYTES as u64, 0, Counts::default());

@@ -4,7 +4,7 @@ use crate::{Built, Check};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Code, Memory};
 use hearth_sim::program::{Application, Cpu, Piece, Span, Work};
-use hearth_trace::{Event, Execution, Executions, Kind, ThreadReader, Trace, TraceError};
+use hearth_trace::{Event, Execution, Executions, Kind, SharedReader, SharedTrace, Trace, TraceError};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -36,6 +36,9 @@ pub fn replay(trace: &Trace, copies: usize, memory: &Memory, scale: f64) -> Resu
     let info = trace.info();
     let name = trace.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let failure = Failure::default();
+    let shared = SharedTrace::new(trace);
+    let numbers = 0..info.threads.len() as u32;
+    let threads = numbers.map(|number| shared.thread(number)).collect::<Result<Vec<_>, _>>()?;
     let mut all = Vec::new();
     for number in 1..=copies {
         let mut application =
@@ -43,10 +46,10 @@ pub fn replay(trace: &Trace, copies: usize, memory: &Memory, scale: f64) -> Resu
         // One page more, for a reference whose last byte lies in the page behind it.
         let bytes = (info.pages + 1) * info.page_bytes;
         let base = memory.segment(bytes, Placement::FirstTouch).base;
-        for (thread, counts) in info.threads.iter().enumerate() {
+        for (thread, (shared, counts)) in threads.iter().zip(&info.threads).enumerate() {
             let most = if scale < 1.0 { (counts.events as f64 * scale).ceil() as u64 } else { u64::MAX };
             let copy = Copy { base, line_bytes: memory.line_bytes(), most, failure: Rc::clone(&failure) };
-            let reader = trace.thread(thread as u32)?;
+            let reader = shared.reader();
             application.task(&format!("{name}-{thread}"), move |cpu| {
                 if let Err(error) = copy.run(cpu, reader) {
                     copy.failure.borrow_mut().get_or_insert(error);
@@ -64,10 +67,12 @@ pub fn replay(trace: &Trace, copies: usize, memory: &Memory, scale: f64) -> Resu
 }
 
 impl Copy {
-    fn run(&self, cpu: &mut Cpu<'_>, mut reader: ThreadReader) -> Result<(), TraceError> {
-        let mut chunk = Executions::default();
+    fn run(&self, cpu: &mut Cpu<'_>, mut reader: SharedReader) -> Result<(), TraceError> {
         let mut left = self.most;
-        while left > 0 && self.failure.borrow().is_none() && reader.next_executions(&mut chunk)?.is_some() {
+        while left > 0
+            && self.failure.borrow().is_none()
+            && let Some(chunk) = reader.next_executions()?
+        {
             left = left.saturating_sub(self.execute(cpu, &chunk, left));
         }
         Ok(())
