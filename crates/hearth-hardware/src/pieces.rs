@@ -5,7 +5,7 @@
 //! happens, the piece is handed back, and executed reference by reference.
 
 use crate::address::Address;
-use crate::cache::{DIRTY, LINE_FLAGS, MostRecent, OWNED, entry_of, line_of};
+use crate::cache::{DIRTY, Entry, LINE_FLAGS, MostRecent, OWNED, entry_of, line_of};
 use crate::counters::add;
 use crate::port::{Port, TRANSLATIONS, Translation};
 
@@ -47,6 +47,7 @@ impl Port {
     #[inline(always)]
     pub fn run<P: Piece>(&self, pieces: &mut impl Iterator<Item = P>) -> Option<P> {
         let view = View::of(self);
+        let (mut code, mut data) = (Latest::default(), Latest::default());
         let (cycle_ps, hit_ps, limit_ps) = (self.cycle_ps, self.hit_ps, self.limit_ps.get());
         let mut now_ps = self.now_ps.get();
         let mut done = Work::default();
@@ -59,8 +60,8 @@ impl Port {
             if now_ps + computed_ps + 2 * (reads + writes) * hit_ps >= limit_ps {
                 break Some(piece);
             }
-            let Some(lines) = view.has_all_code(piece.fetches()) else { break Some(piece) };
-            let Some(second) = view.hits_all(piece.references()) else { break Some(piece) };
+            let Some(lines) = view.has_all_code(piece.fetches(), &mut code) else { break Some(piece) };
+            let Some(second) = view.hits_all(piece.references(), &mut data) else { break Some(piece) };
             (reads, writes) = (reads + second.reads, writes + second.writes);
             now_ps += computed_ps + (reads + writes) * hit_ps;
             fetched += lines;
@@ -93,6 +94,19 @@ impl Port {
 struct Second {
     reads: u64,
     writes: u64,
+}
+
+/// What was referenced last. As nothing but hits came since, its line is the first of its set.
+struct Latest {
+    address: Address,
+    /// Its line was stored to since it is the latest.
+    is_dirty: bool,
+}
+
+impl Default for Latest {
+    fn default() -> Self {
+        Self { address: Address::MAX, is_dirty: false }
+    }
 }
 
 /// What looking up a line takes, at hand: behind a reference to the port, each store would have it loaded anew.
@@ -138,16 +152,19 @@ impl<'a> View<'a> {
 
     /// How many lines code is of, if all are there.
     #[inline(always)]
-    fn has_all_code(&self, fetches: impl Iterator<Item = Span>) -> Option<u64> {
+    fn has_all_code(&self, fetches: impl Iterator<Item = Span>, latest: &mut Latest) -> Option<u64> {
         let mut lines = 0;
         for Span { first, last } in fetches {
             let mut address = first;
             loop {
-                let line = self.line(address)?;
-                if line_of(self.code.of(line).get()) != line && !self.port.has_code_behind(line) {
-                    return None;
+                if !self.is_one_line(latest.address, address) {
+                    let line = self.line(address)?;
+                    if line_of(self.code.of(line).get()) != line && !self.port.has_code_behind(line) {
+                        return None;
+                    }
                 }
                 lines += 1;
+                latest.address = address;
                 if self.is_one_line(address, last) {
                     break;
                 }
@@ -159,21 +176,23 @@ impl<'a> View<'a> {
 
     /// How many loads and stores are of two lines, if all hit.
     #[inline(always)]
-    fn hits_all(&self, references: impl Iterator<Item = (Span, bool)>) -> Option<Second> {
+    fn hits_all(
+        &self,
+        references: impl Iterator<Item = (Span, bool)>,
+        latest: &mut Latest,
+    ) -> Option<Second> {
         let mut second = Second { reads: 0, writes: 0 };
-        let (mut latest, mut is_dirty) = (Address::MAX, false);
         for (Span { first, last }, is_write) in references {
-            // The line of the one before is the first of its set, and what was stored to is dirty.
-            if !self.is_one_line(latest, first) || is_write & !is_dirty {
+            if !self.is_one_line(latest.address, first) || is_write & !latest.is_dirty {
                 self.hits(first, is_write)?;
-                is_dirty = is_write;
+                latest.is_dirty = is_write;
             }
             if !self.is_one_line(first, last) {
                 self.hits(last, is_write)?;
-                is_dirty = is_write;
+                latest.is_dirty = is_write;
                 *if is_write { &mut second.writes } else { &mut second.reads } += 1;
             }
-            latest = last;
+            latest.address = last;
         }
         Some(second)
     }
@@ -184,9 +203,10 @@ impl<'a> View<'a> {
         let line = self.line(address)?;
         let first = self.data.of(line);
         // Which of the two it is would be anyone's guess to a branch predictor.
-        let (dirty, matters) = if is_write { (DIRTY, !DIRTY) } else { (0, !LINE_FLAGS) };
+        let writes = Entry::from(is_write);
+        let matters = if is_write { !DIRTY } else { !LINE_FLAGS };
         if (first.get() ^ entry_of(line, OWNED)) & matters == 0 {
-            first.set(first.get() | dirty);
+            first.set(first.get() | writes * DIRTY);
             return Some(());
         }
         self.port.hits_behind(line, is_write).then_some(())

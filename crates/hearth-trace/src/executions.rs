@@ -5,7 +5,7 @@
 
 use crate::event::Event;
 use crate::format::Counts;
-use crate::shape::{Shape, Shapes, Template, event_at};
+use crate::shape::{Shape, Shapes, Template, bytes_of, event_at, is_write};
 use std::sync::Arc;
 
 /// The blocks of a chunk, in the order in which they were executed: a few bytes an event.
@@ -115,13 +115,13 @@ impl Reference {
     /// As [`Event::bytes`].
     #[inline(always)]
     pub fn bytes(self) -> u32 {
-        event_at(self.template, 0).bytes()
+        bytes_of(self.template)
     }
 
     /// As [`Event::is_write`].
     #[inline(always)]
     pub fn is_write(self) -> bool {
-        event_at(self.template, 0).is_write()
+        is_write(self.template)
     }
 
     /// The event that it is.

@@ -25,6 +25,19 @@ pub(crate) fn event_at(template: Template, address: u64) -> Event {
     Event::from_bits(u64::from(template) << ADDRESS_BITS | address)
 }
 
+/// Bytes of a reference.
+#[inline(always)]
+pub(crate) fn bytes_of(template: Template) -> u32 {
+    event_at(template, 0).bytes()
+}
+
+/// Whether a reference is a write, and no read.
+#[inline(always)]
+pub(crate) fn is_write(template: Template) -> bool {
+    const WRITE: Template = (Event::new(Kind::Write, 0, 1, 0).bits() >> ADDRESS_BITS) as Template;
+    template & WRITE != 0
+}
+
 /// A shape, and what executing it adds to each count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -159,7 +172,7 @@ impl Dictionary {
             let shapes = Arc::make_mut(&mut self.shapes);
             (0..count).try_for_each(|_| shapes.read_definition(&mut bytes, pages))?;
             let new = &shapes.templates[self.slots.len()..];
-            let reach = |template: &Template| u64::from(event_at(*template, 0).bytes() - 1);
+            let reach = |template: &Template| u64::from(bytes_of(*template) - 1);
             self.slots.extend(new.iter().map(|template| Slot { address: 0, reach: reach(template) }));
         }
         match bytes.is_empty() {
