@@ -90,12 +90,17 @@ lint: packages
 
 BENCH := target/bench
 
-bench: packages
+bench: packages lab-packages
 	@tools/install-packages python3=python3
 	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
 	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
 	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
-	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
+	$(CARGO) build --release --locked -q -p hearth --no-default-features --features lab
+	@mkdir -p $(BENCH)
+	find crates -name '*.rs' | LC_ALL=C sort | xargs cat >$(BENCH)/sources
+	target/release/hearth record -o $(BENCH)/sort.trace -- sort --parallel=1 $(BENCH)/sources >$(BENCH)/sorted
+	$(CARGO) run --release --locked -q -p hearth-lab --example bench -- traces/sort-sources.trace $(BENCH) \
+		target/release/hearth $(if $(SMALL),traces/sort-sources.trace,$(BENCH)/sort.trace) $(if $(SMALL),--small)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
 	$(CARGO) run --release --locked -q -p hearth-policy --example planner

@@ -206,7 +206,7 @@ impl<'a> View<'a> {
         let writes = Entry::from(is_write);
         let matters = if is_write { !DIRTY } else { !LINE_FLAGS };
         if (first.get() ^ entry_of(line, OWNED)) & matters == 0 {
-            first.set(first.get() | writes * DIRTY);
+            first.set(first.get() | (writes * DIRTY));
             return Some(());
         }
         self.port.hits_behind(line, is_write).then_some(())
