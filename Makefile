@@ -103,12 +103,16 @@ lint: packages
 
 BENCH := $(TARGET)/bench
 
-bench: examples
+bench: build examples
 	@tools/install-packages python3=python3
 	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv no-headers=python3-dev
 	@test -x $(BENCH)/venv/bin/python || python3 -m venv $(BENCH)/venv
 	@$(BENCH)/venv/bin/python -c 'import cachesim' 2>/dev/null || $(BENCH)/venv/bin/pip install -q setuptools pycachesim==0.3.1
-	$(RELEASE)/examples/bench traces/sort-sources.trace $(BENCH) $(if $(SMALL),--small)
+	@mkdir -p $(BENCH)
+	find crates -name '*.rs' | LC_ALL=C sort | xargs cat >$(BENCH)/sources
+	$(RELEASE)/hearth-lab record -o $(BENCH)/sort.trace -- sort --parallel=1 $(BENCH)/sources >$(BENCH)/sorted
+	$(RELEASE)/examples/bench traces/sort-sources.trace $(BENCH) $(RELEASE)/hearth-lab \
+		$(if $(SMALL),traces/sort-sources.trace,$(BENCH)/sort.trace) $(if $(SMALL),--small)
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
 	$(RELEASE)/examples/planner

@@ -165,6 +165,9 @@ pub enum JobError {
     /// It cannot be kept, or taken from where it was.
     #[error(transparent)]
     Kept(#[from] KeptError),
+    /// The trace turned out to be damaged while it was replayed.
+    #[error("{0}")]
+    Damaged(String),
     /// A program computed a wrong result: a defect of Hearth.
     #[error("{name} computed a wrong result: {reason}")]
     Check {
@@ -235,7 +238,10 @@ fn simulate(job: &Job, stop: Option<&'static AtomicBool>) -> Result<Run, JobErro
     }
     let mut result = simulation.run().map_err(wrap)?;
     for (name, check) in checks {
-        check().map_err(|reason| JobError::Check { name, reason })?;
+        check().map_err(|reason| match job.workload {
+            Workload::Trace { .. } => JobError::Damaged(reason),
+            _ => JobError::Check { name, reason },
+        })?;
     }
     let (workload, policy, seed) = (job.workload.name(), job.policies.name(), job.seed);
     // Logs are large: what is to be known of one is worked out before the next run begins.

@@ -17,6 +17,8 @@ pub(crate) const DIRTY: Entry = 2;
 /// Of a private second level: the line was fetched as code, so that the first level may have it as that.
 pub(crate) const CODE: Entry = 4;
 const FLAG_BITS: u32 = 3;
+/// All flags of an entry.
+pub(crate) const LINE_FLAGS: Entry = (1 << FLAG_BITS) - 1;
 /// Lines are numbered below this.
 pub(crate) const LINES: u32 = u32::MAX >> FLAG_BITS;
 
@@ -154,6 +156,22 @@ pub(crate) struct Cache {
     set_mask: u32,
 }
 
+/// The most recent entry of each set of a [`Cache`].
+#[derive(Clone, Copy)]
+pub(crate) struct MostRecent<'a> {
+    entries: &'a [Cell<Entry>],
+    ways: usize,
+    set_mask: u32,
+}
+
+impl<'a> MostRecent<'a> {
+    /// That of the set that a line belongs to.
+    #[inline(always)]
+    pub(crate) fn of(self, line: u32) -> &'a Cell<Entry> {
+        &self.entries[(line & self.set_mask) as usize * self.ways]
+    }
+}
+
 impl Cache {
     /// An empty array of the described shape.
     pub(crate) fn new(shape: &hearth_machine::Cache, line_bytes: u64) -> Self {
@@ -184,7 +202,13 @@ impl Cache {
     /// The most recent entry of the set that a line belongs to: perhaps that line's.
     #[inline(always)]
     pub(crate) fn most_recent(&self, line: u32) -> &Cell<Entry> {
-        &self.entries[(line & self.set_mask) as usize * self.ways]
+        self.most_recent_entries().of(line)
+    }
+
+    /// The most recent entries of all sets.
+    #[inline(always)]
+    pub(crate) fn most_recent_entries(&self) -> MostRecent<'_> {
+        MostRecent { entries: &self.entries, ways: self.ways, set_mask: self.set_mask }
     }
 
     /// Looks a line up; on a hit makes it the most recent of its set and returns its entry.

@@ -21,6 +21,7 @@ mod levels;
 mod memory;
 mod misses;
 mod pages;
+mod pieces;
 mod port;
 mod tlb;
 
@@ -30,4 +31,5 @@ pub use hardware::{Hardware, Missed, Touched};
 pub use levels::Unsupported;
 pub use memory::Memory;
 pub use misses::{Kinds, Miss, MissKind, MissLog};
+pub use pieces::{Piece, Span, Work};
 pub use port::Port;

@@ -8,26 +8,40 @@
 use crate::address::{Access, Address};
 use crate::cache::{Cache, DIRTY, OWNED, entry_of, line_of, mark};
 use crate::counters::{Counters, Counting, add};
+use crate::pieces::View;
 use std::cell::Cell;
 
 /// Translations that are remembered, by the low bits of the page.
-const TRANSLATIONS: usize = 256;
-const NOTHING: u64 = u64::MAX;
+pub(crate) const TRANSLATIONS: usize = 256;
+/// No page has this number.
+const NOTHING: u32 = u32::MAX;
+
+/// Where a page that the TLB holds is.
+pub(crate) struct Translation {
+    pub(crate) page: Cell<u32>,
+    /// Lines from the page's to the frame's, modulo 2^32.
+    pub(crate) lines: Cell<u32>,
+}
+
+impl Translation {
+    fn none() -> Self {
+        Self { page: Cell::new(NOTHING), lines: Cell::new(0) }
+    }
+}
 
 /// A CPU as programs and the kernel see it. Cheap to share: everything is in cells.
 pub struct Port {
-    now_ps: Cell<u64>,
-    limit_ps: Cell<u64>,
+    pub(crate) now_ps: Cell<u64>,
+    pub(crate) limit_ps: Cell<u64>,
     horizon_ps: Cell<u64>,
-    cycle_ps: u64,
-    hit_ps: u64,
-    page_shift: u32,
-    line_shift: u32,
-    page_line_shift: u32,
+    pub(crate) cycle_ps: u64,
+    pub(crate) hit_ps: u64,
+    pub(crate) line_bytes: u64,
+    pub(crate) line_shift: u32,
+    pub(crate) page_line_shift: u32,
     pub(crate) l1d: Cache,
     pub(crate) l1i: Cache,
-    /// Page << 32 | frame, of pages that the TLB holds.
-    translations: Box<[Cell<u64>; TRANSLATIONS]>,
+    pub(crate) translations: Box<[Translation; TRANSLATIONS]>,
     pub(crate) counting: Counting,
     task: Cell<u16>,
     moved: Cell<bool>,
@@ -47,7 +61,6 @@ pub(crate) struct PortShape {
 
 impl Port {
     pub(crate) fn new(shape: PortShape) -> Self {
-        let page_shift = shape.page_bytes.trailing_zeros();
         let line_shift = shape.line_bytes.trailing_zeros();
         Self {
             now_ps: Cell::new(0),
@@ -55,12 +68,12 @@ impl Port {
             horizon_ps: Cell::new(0),
             cycle_ps: shape.cycle_ps,
             hit_ps: shape.cycle_ps * u64::from(shape.hit_cycles),
-            page_shift,
+            line_bytes: shape.line_bytes,
             line_shift,
-            page_line_shift: page_shift - line_shift,
+            page_line_shift: shape.page_bytes.trailing_zeros() - line_shift,
             l1d: shape.l1d,
             l1i: shape.l1i,
-            translations: Box::new([const { Cell::new(NOTHING) }; TRANSLATIONS]),
+            translations: Box::new(std::array::from_fn(|_| Translation::none())),
             counting: Counting::default(),
             task: Cell::new(0),
             moved: Cell::new(false),
@@ -75,7 +88,7 @@ impl Port {
 
     /// Bytes of a cache line.
     pub fn line_bytes(&self) -> u64 {
-        1 << self.line_shift
+        self.line_bytes
     }
 
     /// The CPU's clock in picoseconds.
@@ -173,13 +186,7 @@ impl Port {
     /// The physical line of an address, if its translation is remembered.
     #[inline(always)]
     fn line(&self, address: Address) -> Option<u32> {
-        let page = address >> self.page_shift;
-        let translation = self.translations[page as usize % TRANSLATIONS].get();
-        if translation >> 32 != page {
-            return None;
-        }
-        let line_in_page = (address >> self.line_shift) as u32 & ((1 << self.page_line_shift) - 1);
-        Some((translation as u32) << self.page_line_shift | line_in_page)
+        View::of(self).line(address)
     }
 
     /// A load that hits the first-level cache: done. `false`: nothing has happened, and
@@ -224,7 +231,7 @@ impl Port {
         hit
     }
 
-    fn write_owned(&self, line: u32) -> bool {
+    pub(crate) fn write_owned(&self, line: u32) -> bool {
         let owned = self.l1d.peek(line).is_some_and(|entry| entry.get() & OWNED != 0);
         if owned && let Some(entry) = self.l1d.touch(line) {
             mark(entry, DIRTY);
@@ -288,13 +295,15 @@ impl Port {
     }
 
     pub(crate) fn remember(&self, page: u32, frame: u32) {
-        self.translations[page as usize % TRANSLATIONS].set(u64::from(page) << 32 | u64::from(frame));
+        let translation = &self.translations[page as usize % TRANSLATIONS];
+        translation.page.set(page);
+        translation.lines.set(frame.wrapping_sub(page) << self.page_line_shift);
     }
 
     pub(crate) fn forget(&self, page: u32) {
         let translation = &self.translations[page as usize % TRANSLATIONS];
-        if translation.get() >> 32 == u64::from(page) {
-            translation.set(NOTHING);
+        if translation.page.get() == page {
+            translation.page.set(NOTHING);
         }
     }
 }

@@ -8,6 +8,7 @@ pub use crate::application::{Application, Asked};
 use crate::memory::{Code, Memory};
 use corosensei::Yielder;
 use hearth_hardware::{Access, Address, Missed, Mode, Port};
+pub use hearth_hardware::{Piece, Span, Work};
 pub use hearth_policy::snapshot::Asks;
 use serde::Serialize;
 use std::rc::Rc;
@@ -220,6 +221,13 @@ impl<'a> Cpu<'a> {
             self.after_reference();
             address += line;
         }
+    }
+
+    /// Executes pieces of a program for as long as nothing can come between. Returns the first that is to be executed
+    /// step by step; `None`: all are done.
+    #[inline(always)]
+    pub fn run<P: Piece>(&mut self, pieces: &mut impl Iterator<Item = P>) -> Option<P> {
+        self.port.run(pieces)
     }
 
     /// Executes a piece of code from end to end: fetches it, one cycle an instruction of four bytes.

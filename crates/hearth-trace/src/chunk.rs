@@ -3,9 +3,11 @@
 //! `docs/trace-format.md` describes the layout. Encoder and decoder sit here side by side.
 
 use crate::delta::{self, BYTES_OF_FOUR, LONGEST, PADDING};
-use crate::event::{Event, PAGE_BYTES};
-use crate::format::{CHUNK_EVENTS, MAX_CHUNK_EVENTS};
-use crate::shape::{Dictionary, Slot, take};
+use crate::event::PAGE_BYTES;
+use crate::executions::Executions;
+use crate::format::{CHUNK_EVENTS, Counts, MAX_CHUNK_EVENTS};
+use crate::shape::{Dictionary, Shapes, take};
+use std::sync::Arc;
 
 const FLAG_NEW_DICTIONARY: u32 = 1;
 const PAYLOAD_HEADER_BYTES: usize = 24;
@@ -69,7 +71,7 @@ impl ChunkBuilder {
             *last = address;
             let its_class = delta::class(delta);
             *class = its_class as u8;
-            deltas[position..position + PADDING].copy_from_slice(&delta.to_le_bytes());
+            deltas[position..position + 8].copy_from_slice(&delta.to_le_bytes());
             position += delta::class_bytes(its_class);
         }
         self.references = end;
@@ -156,46 +158,58 @@ pub(crate) fn decode(
     dictionary: &mut Dictionary,
     pages: u64,
     events: usize,
-    out: &mut Vec<Event>,
+    out: &mut Executions,
 ) -> Result<(), String> {
+    // What shares no shapes lets the dictionary grow in place.
+    out.shapes = Arc::default();
     let length = raw.len();
     let payload = Payload::parse(raw)?;
     if payload.new_dictionary {
         dictionary.clear();
     }
-    let mut definitions = payload.definitions;
-    for _ in 0..payload.new_shapes {
-        dictionary.read_definition(&mut definitions, pages)?;
-    }
-    if !definitions.is_empty() {
-        return Err("bytes left over after the block shapes".into());
-    }
+    dictionary.read_definitions(payload.new_shapes, payload.definitions, pages)?;
     let delta_start = length - payload.deltas.len();
     let class_start = delta_start - payload.classes.len();
-    let block_start = class_start - payload.blocks.len() * 2;
-    check_counts(&payload, dictionary, events)?;
+    let (accesses, counts) = (payload.accesses, check_counts(&payload, &dictionary.shapes, events)?);
+    out.blocks.clear();
+    out.blocks.extend(payload.blocks.iter().map(|number| u16::from_le_bytes(*number)));
+    out.addresses.resize(payload.classes.len() * 4, 0);
     raw.resize(length + PADDING, 0);
-    out.resize(events, Event::from_bits(0));
-    let (blocks, _) = raw[block_start..class_start].as_chunks::<2>();
-    let mut addresses = Addresses { classes: &raw[class_start..], next: 0, deltas: &raw[delta_start..] };
-    replay(blocks, &mut addresses, dictionary, pages, out)
+    read_deltas(&raw[class_start..delta_start], &raw[delta_start..], &mut out.addresses);
+    out.addresses.truncate(accesses);
+    follow(&out.blocks, dictionary, pages, &mut out.addresses)?;
+    (out.shapes, out.counts) = (Arc::clone(&dictionary.shapes), counts);
+    Ok(())
 }
 
-/// Checks that the blocks named exist, and that their events and addresses are all there.
-fn check_counts(payload: &Payload, dictionary: &Dictionary, events: usize) -> Result<(), String> {
-    let (mut fetches, mut accesses) = (0usize, 0usize);
+/// Spreads the deltas of these classes out over `out`, four of a byte of classes at a time. Their lengths have been
+/// checked; spare bytes follow them.
+fn read_deltas(classes: &[u8], mut deltas: &[u8], out: &mut [u64]) {
+    for (packed, out) in classes.iter().zip(out.as_chunks_mut::<4>().0) {
+        let Some(four) = deltas.first_chunk() else { return };
+        *out = delta::read_four(*packed, four).map(i64::cast_unsigned);
+        deltas = &deltas[usize::from(BYTES_OF_FOUR[usize::from(*packed)])..];
+    }
+}
+
+/// Checks that the blocks named exist, and that their events and addresses are all there. Returns what they do.
+fn check_counts(payload: &Payload, shapes: &Shapes, events: usize) -> Result<Counts, String> {
+    let (mut accesses, mut counts) = (0usize, Counts::default());
     for block in payload.blocks {
         let number = u16::from_le_bytes(*block);
-        let shape = dictionary.shapes.get(usize::from(number));
+        let shape = shapes.shapes.get(usize::from(number));
         let shape = shape.ok_or_else(|| format!("block shape {number} is not defined"))?;
-        fetches += usize::from(shape.fetches);
-        accesses += usize::from(shape.accesses);
+        accesses += usize::from(shape.references);
+        counts.fetches += u64::from(shape.fetch_count);
+        counts.writes += u64::from(shape.writes);
+        counts.instructions += u64::from(shape.instructions);
     }
-    if accesses != payload.accesses || fetches + accesses != events || events > MAX_CHUNK_EVENTS {
+    counts.reads = accesses as u64 - counts.writes;
+    counts.events = counts.fetches + accesses as u64;
+    if accesses != payload.accesses || counts.events != events as u64 || events > MAX_CHUNK_EVENTS {
         return Err(format!(
             "its header counts {events} events and {} references, its blocks have {} and {accesses}",
-            payload.accesses,
-            fetches + accesses
+            payload.accesses, counts.events
         ));
     }
     let spare = payload.classes.len() * 4 - accesses;
@@ -206,113 +220,38 @@ fn check_counts(payload: &Payload, dictionary: &Dictionary, events: usize) -> Re
     if bytes != payload.deltas.len() || !padding_is_zero {
         return Err(format!("{} bytes of addresses where {bytes} belong", payload.deltas.len()));
     }
-    Ok(())
+    Ok(counts)
 }
 
-/// Executes the blocks again. The counts have been checked, so no index can be out of range.
-fn replay(
-    blocks: &[[u8; 2]],
-    addresses: &mut Addresses,
-    dictionary: &mut Dictionary,
-    pages: u64,
-    mut out: &mut [Event],
-) -> Result<(), String> {
-    let (shapes, slots) = (dictionary.shapes.as_slice(), dictionary.slots.as_mut_slice());
-    let mut bounds = Bounds { last: (pages * PAGE_BYTES).wrapping_sub(1), beyond: 0, ends: 0 };
+/// Makes addresses of the differences in `went`, in place. The counts have been checked, so no index can be out of
+/// range.
+fn follow(blocks: &[u16], dictionary: &mut Dictionary, pages: u64, went: &mut [u64]) -> Result<(), String> {
+    let (shapes, slots) = (dictionary.shapes.shapes.as_slice(), dictionary.slots.as_mut_slice());
+    let mut ends = 0;
+    let mut rest = &mut *went;
     for block in blocks {
-        let shape = shapes[usize::from(u16::from_le_bytes(*block))];
-        let slots = &mut slots[shape.slots()];
-        let (events, rest) = out.split_at_mut(slots.len());
-        out = rest;
-        let (fetches, accesses) = slots.split_at_mut(usize::from(shape.fetches));
-        let (fetched, accessed) = events.split_at_mut(fetches.len());
-        match (fetched, fetches) {
-            ([event], [slot]) => *event = slot.event(),
-            (fetched, fetches) => {
-                fetched.iter_mut().zip(fetches).for_each(|(event, slot)| *event = slot.event())
-            }
-        }
-        if accesses.len() <= CLASSES_AT_ONCE {
-            addresses.apply(accesses, accessed, &mut bounds);
-        } else {
-            let parts = accesses.chunks_mut(CLASSES_AT_ONCE).zip(accessed.chunks_mut(CLASSES_AT_ONCE));
-            parts.for_each(|(accesses, accessed)| addresses.apply(accesses, accessed, &mut bounds));
+        let slots = &mut slots[shapes[usize::from(*block)].places()];
+        let (of_block, tail) = rest.split_at_mut(slots.len());
+        rest = tail;
+        for (slot, went) in slots.iter_mut().zip(of_block) {
+            let address = slot.address.wrapping_add(*went);
+            (slot.address, *went) = (address, address);
+            ends |= address % PAGE_BYTES + slot.reach;
         }
     }
-    bounds.check(pages)
-}
-
-/// The part of a payload that tells where references went. Spare bytes follow both slices.
-struct Addresses<'a> {
-    classes: &'a [u8],
-    /// The next reference's place among the classes.
-    next: usize,
-    deltas: &'a [u8],
-}
-
-/// Classes that are surely in eight bytes, wherever the first one's bits begin.
-const CLASSES_AT_ONCE: usize = 29;
-
-impl Addresses<'_> {
-    /// Moves each slot to its next address.
-    #[inline(always)]
-    fn apply(&mut self, slots: &mut [Slot], events: &mut [Event], bounds: &mut Bounds) {
-        let mut classes = eight_at(self.classes, self.next / 4) >> (2 * (self.next % 4));
-        self.next += slots.len();
-        let (mut deltas, mut checked) = (self.deltas, *bounds);
-        for (slot, event) in slots.iter_mut().zip(events) {
-            let delta = delta::extend(eight_at(deltas, 0), classes);
-            deltas = &deltas[delta::class_bytes(classes)..];
-            classes >>= 2;
-            let address = slot.address.wrapping_add_signed(delta);
-            slot.address = address;
-            *event = Event::from_bits(slot.template | address);
-            checked.add(address, slot.template);
-        }
-        (self.deltas, *bounds) = (deltas, checked);
-    }
-}
-
-#[inline(always)]
-fn eight_at(bytes: &[u8], at: usize) -> u64 {
-    let mut eight = [0; PADDING];
-    eight.copy_from_slice(&bytes[at..at + PADDING]);
-    u64::from_le_bytes(eight)
-}
-
-/// Collects whether any reference was outside the trace's pages or crossed the end of one.
-#[derive(Clone, Copy)]
-struct Bounds {
-    /// The highest address of the trace's pages.
-    last: u64,
-    /// Its highest bit is set if an address was higher.
-    beyond: u64,
-    /// The offsets within their pages of the last bytes referenced, or-ed together.
-    ends: u64,
-}
-
-impl Bounds {
-    #[inline(always)]
-    fn add(&mut self, address: u64, template: u64) {
-        self.beyond |= self.last.wrapping_sub(address) | address;
-        self.ends |= address % PAGE_BYTES + u64::from(Event::from_bits(template).bytes() - 1);
-    }
-
-    fn check(&self, pages: u64) -> Result<(), String> {
-        if self.beyond >> 63 != 0 {
-            return Err(format!("a reference lies beyond the trace's {pages} pages"));
-        }
-        match self.ends < PAGE_BYTES {
-            true => Ok(()),
-            false => Err("a reference crosses the end of its page".into()),
-        }
+    let last = (pages * PAGE_BYTES).wrapping_sub(1);
+    let beyond = went.iter().fold(0, |beyond, address| beyond | last.wrapping_sub(*address) | address);
+    match (beyond >> 63 == 0, ends < PAGE_BYTES) {
+        (false, _) => Err(format!("a reference lies beyond the trace's {pages} pages")),
+        (true, false) => Err("a reference crosses the end of its page".into()),
+        (true, true) => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Kind;
+    use crate::event::{Event, Kind};
     use crate::shape::write_definition;
     use proptest::prelude::*;
 
@@ -335,8 +274,9 @@ mod tests {
     }
 
     fn decoded(mut raw: Vec<u8>, events: usize) -> Result<Vec<Event>, String> {
-        let mut out = Vec::new();
-        decode(&mut raw, &mut Dictionary::default(), PAGES, events, &mut out).map(|()| out)
+        let mut out = Executions::default();
+        let decoded = decode(&mut raw, &mut Dictionary::default(), PAGES, events, &mut out);
+        decoded.map(|()| out.iter().flat_map(|execution| execution.events()).collect())
     }
 
     #[test]

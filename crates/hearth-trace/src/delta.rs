@@ -9,22 +9,47 @@ const CLASS_BYTES: [u8; 4] = [0, 1, 2, 5];
 /// The most bytes that a delta takes.
 pub(crate) const LONGEST: usize = 5;
 
-/// Spare bytes after the last delta, so that eight bytes can be read or written at any of them.
-pub(crate) const PADDING: usize = 8;
+/// Spare bytes after the last delta, so that eight bytes can be written at any of them, and four deltas be read.
+pub(crate) const PADDING: usize = 24;
 
 /// Bytes that four deltas take together, by their four classes packed into a byte.
 pub(crate) const BYTES_OF_FOUR: [u8; 256] = {
     let mut table = [0; 256];
     let mut packed = 0;
     while packed < 256 {
-        table[packed] = CLASS_BYTES[packed & 3]
-            + CLASS_BYTES[packed >> 2 & 3]
-            + CLASS_BYTES[packed >> 4 & 3]
-            + CLASS_BYTES[packed >> 6];
+        table[packed] = STARTS_OF_FOUR[packed][3] + CLASS_BYTES[packed >> 6];
         packed += 1;
     }
     table
 };
+
+/// Where each of four deltas begins, by their four classes packed into a byte.
+const STARTS_OF_FOUR: [[u8; 4]; 256] = {
+    let mut table = [[0; 4]; 256];
+    let mut packed = 0;
+    while packed < 256 {
+        let mut i = 1;
+        while i < 4 {
+            table[packed][i] = table[packed][i - 1] + CLASS_BYTES[packed >> (2 * (i - 1)) & 3];
+            i += 1;
+        }
+        packed += 1;
+    }
+    table
+};
+
+/// Reads four deltas of the classes in `packed`.
+#[inline(always)]
+pub(crate) fn read_four(packed: u8, bytes: &[u8; PADDING]) -> [i64; 4] {
+    let starts = STARTS_OF_FOUR[usize::from(packed)];
+    std::array::from_fn(|i| {
+        // At most 3 x LONGEST; so much the compiler cannot know.
+        let start = usize::from(starts[i] & 15);
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[start..start + 8]);
+        extend(u64::from_le_bytes(eight), packed >> (2 * i))
+    })
+}
 
 /// The delta that leads from one address to another.
 #[inline]
@@ -42,17 +67,16 @@ pub(crate) fn class(delta: i64) -> u64 {
 /// Bytes that a delta of this class takes.
 #[inline]
 pub(crate) fn class_bytes(class: u64) -> usize {
-    const PACKED: u32 = u32::from_le_bytes(CLASS_BYTES);
-    (PACKED >> (8 * (class & 3)) & 7) as usize
+    usize::from(CLASS_BYTES[class as usize & 3])
 }
 
 /// The delta of this class in the lower of eight bytes. Its sign is in its highest bit.
-#[inline]
-pub(crate) fn extend(eight: u64, class: u64) -> i64 {
-    /// 63 less the bits of each class. The missing 1 is shifted apart, as no shift can be by 64.
-    const UNUSED_BITS: u32 = u32::from_le_bytes([63, 55, 47, 23]);
-    let unused = UNUSED_BITS >> (8 * (class & 3)) & 63;
-    ((eight << 1 << unused) as i64) >> unused >> 1
+#[inline(always)]
+fn extend(eight: u64, class: u8) -> i64 {
+    const USED: [u64; 4] = [0, 0xff, 0xffff, 0xff_ffff_ffff];
+    const SIGN: [u64; 4] = [0, 1 << 7, 1 << 15, 1 << 39];
+    let class = usize::from(class & 3);
+    ((eight & USED[class]) ^ SIGN[class]).wrapping_sub(SIGN[class]) as i64
 }
 
 #[cfg(test)]
@@ -75,7 +99,7 @@ mod tests {
                 let class = class(delta);
                 let used = (1 << (8 * class_bytes(class))) - 1;
                 let stored = delta as u64 & used | garbage & !used;
-                prop_assert_eq!(from.wrapping_add_signed(extend(stored, class)), to);
+                prop_assert_eq!(from.wrapping_add_signed(extend(stored, class as u8)), to);
             }
         }
     }

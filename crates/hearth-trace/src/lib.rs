@@ -20,8 +20,9 @@
 //! # }
 //! ```
 //! Memory stays bounded whatever the trace's size, and damage of any kind is an error that says
-//! where and what to do. Several replays of one trace each take their own [`ThreadReader`], or
-//! share one decoded copy ([`Trace::load_thread`]).
+//! where and what to do. Several replays of one trace each take their own [`ThreadReader`],
+//! share what is decoded between the first and the last of them ([`SharedTrace`]), or all of it
+//! ([`Trace::load_thread`]).
 //!
 //! # Recording
 //! [`record`] runs a command with qemu-user and a plugin that is built with this crate, or with
@@ -36,7 +37,9 @@
 //! | `shape` | what a block does, all but the data addresses |
 //! | `delta` | addresses as differences |
 //! | `chunk` | a chunk's payload, encoded and decoded |
+//! | `executions` | what a chunk decodes to: blocks executed, and their addresses |
 //! | `reader` | streams a thread's chunks |
+//! | `shared` | decodes a thread once for several replays |
 //! | `word`, `pages`, `thread`, `writer` | from the recorder's raw words to chunks |
 //! | `record` | runs the program: `qemu` with `plugin/recorder.c`, or `lackey` |
 //!
@@ -48,20 +51,24 @@ mod chunk;
 mod delta;
 mod error;
 mod event;
+mod executions;
 mod format;
 mod pages;
 mod reader;
 mod record;
 mod shape;
+mod shared;
 mod thread;
 mod word;
 mod writer;
 
 pub use error::TraceError;
 pub use event::{Event, Kind, MAX_INSTRUCTIONS, PAGE_BYTES};
+pub use executions::{Execution, Executions, Reference};
 pub use format::{Counts, TraceInfo, VERSION};
 pub use reader::{ThreadReader, Trace};
 pub use record::{
     Backend, RecordError, RecordOptions, Summary, Tool, find_tool, interrupt_on_signals, record,
 };
+pub use shared::{SharedReader, SharedThread, SharedTrace};
 pub use writer::{Access, TraceWriter};

@@ -11,6 +11,7 @@ use zstd::bulk::Decompressor;
 use crate::chunk;
 use crate::error::TraceError;
 use crate::event::{Event, PAGE_BYTES};
+use crate::executions::Executions;
 use crate::format::{
     CHUNK_HEADER_BYTES, ChunkHeader, Counts, END_BYTES, End, FILE_HEADER_BYTES, MAGIC, MAX_PAGES,
     MAX_THREADS, MAX_TRAILER_BYTES, TraceInfo, VERSION,
@@ -75,11 +76,12 @@ impl Trace {
             thread,
             offset: FILE_HEADER_BYTES as u64,
             sequence: 0,
-            events: 0,
+            counts: Counts::default(),
             dictionary: Dictionary::default(),
             decompressor,
             packed: Vec::new(),
             raw: Vec::new(),
+            decoded: Executions::default(),
         })
     }
 
@@ -106,17 +108,10 @@ impl Trace {
     /// # Errors
     /// Anything is damaged.
     pub fn verify(&self) -> Result<(), TraceError> {
-        let mut chunk = Vec::new();
-        for (number, expected) in self.file.info.threads.iter().enumerate() {
+        let mut chunk = Executions::default();
+        for number in 0..self.file.info.threads.len() {
             let mut reader = self.thread(number as u32)?;
-            let mut counts = Counts::default();
-            while reader.next_chunk(&mut chunk)? {
-                chunk.iter().for_each(|event| counts.count(*event));
-            }
-            if counts != *expected {
-                let what = format!("thread {number} has {counts:?}, but the trailer says {expected:?}");
-                return Err(self.corrupt(self.file.chunks_end, None, what));
-            }
+            while reader.next_executions(&mut chunk)?.is_some() {}
         }
         Ok(())
     }
@@ -132,11 +127,13 @@ pub struct ThreadReader {
     thread: u32,
     offset: u64,
     sequence: u64,
-    events: u64,
+    /// What has been read so far.
+    counts: Counts,
     dictionary: Dictionary,
     decompressor: Decompressor<'static>,
     packed: Vec<u8>,
     raw: Vec<u8>,
+    decoded: Executions,
 }
 
 impl std::fmt::Debug for ThreadReader {
@@ -162,6 +159,21 @@ impl ThreadReader {
     /// As for [`Self::next_chunk`].
     pub fn next_chunk_in_order(&mut self, out: &mut Vec<Event>) -> Result<Option<u64>, TraceError> {
         out.clear();
+        let mut decoded = std::mem::take(&mut self.decoded);
+        let sequence = self.next_executions(&mut decoded);
+        if matches!(sequence, Ok(Some(_))) {
+            out.reserve(decoded.counts().events as usize);
+            decoded.iter().for_each(|execution| out.extend(execution.events()));
+        }
+        self.decoded = decoded;
+        sequence
+    }
+
+    /// As [`Self::next_chunk_in_order`], block by block.
+    ///
+    /// # Errors
+    /// As for [`Self::next_chunk`]; `out` is then of no use.
+    pub fn next_executions(&mut self, out: &mut Executions) -> Result<Option<u64>, TraceError> {
         while self.offset < self.trace.file.chunks_end {
             let header = self.read_header()?;
             let begin = self.offset;
@@ -169,19 +181,22 @@ impl ThreadReader {
             self.offset += CHUNK_HEADER_BYTES as u64 + u64::from(header.packed_bytes);
             self.sequence += 1;
             if header.thread == self.thread {
-                let read = self.read_payload(&header, begin, out);
-                if read.is_err() {
-                    out.clear();
-                }
-                return read.map(|()| Some(sequence));
+                return self.read_payload(&header, begin, out).map(|()| Some(sequence));
             }
         }
         self.check_end()
     }
 
+    /// Another reader that goes on from here.
+    pub(crate) fn branch(&self) -> Result<Self, TraceError> {
+        let fresh = self.trace.thread(self.thread)?;
+        let (offset, sequence, counts) = (self.offset, self.sequence, self.counts);
+        Ok(ThreadReader { offset, sequence, counts, dictionary: self.dictionary.clone(), ..fresh })
+    }
+
     /// Goes back to the thread's beginning.
     pub fn rewind(&mut self) {
-        (self.offset, self.sequence, self.events) = (FILE_HEADER_BYTES as u64, 0, 0);
+        (self.offset, self.sequence, self.counts) = (FILE_HEADER_BYTES as u64, 0, Counts::default());
         self.dictionary.clear();
     }
 
@@ -214,7 +229,7 @@ impl ThreadReader {
         &mut self,
         header: &ChunkHeader,
         begin: u64,
-        out: &mut Vec<Event>,
+        out: &mut Executions,
     ) -> Result<(), TraceError> {
         let file = &self.trace.file;
         let corrupt = |what: String| self.trace.corrupt(begin, Some(header.sequence), what);
@@ -233,17 +248,16 @@ impl ThreadReader {
             Err(error) => return Err(corrupt(format!("it does not unpack ({error})"))),
         }
         let events = header.events as usize;
-        out.reserve(events);
         chunk::decode(&mut self.raw, &mut self.dictionary, file.info.pages, events, out).map_err(corrupt)?;
-        self.events += out.len() as u64;
+        self.counts += out.counts();
         Ok(())
     }
 
     fn check_end(&self) -> Result<Option<u64>, TraceError> {
         let info = &self.trace.file.info;
-        let expected = info.threads[self.thread as usize].events;
-        let what = if self.events != expected {
-            format!("thread {} has {} events, but the trailer says {expected}", self.thread, self.events)
+        let expected = info.threads[self.thread as usize];
+        let what = if self.counts != expected {
+            format!("thread {} has {:?}, but the trailer says {expected:?}", self.thread, self.counts)
         } else if self.sequence != info.chunks {
             format!("there are {} chunks, but the trailer says {}", self.sequence, info.chunks)
         } else {

@@ -4,7 +4,8 @@
 //! the last time only in their addresses. A shape is the list of a block's events with the data
 //! addresses left out; the trace then names a shape for each block executed.
 
-use crate::event::{ADDRESS_BITS, ADDRESS_MASK, Event, Kind, PAGE_BYTES};
+use crate::event::{ADDRESS_BITS, Event, Kind, PAGE_BYTES};
+use std::sync::Arc;
 
 /// Shape numbers have 16 bits.
 pub(crate) const MAX_SHAPES: usize = 1 << 16;
@@ -15,34 +16,61 @@ pub(crate) const MAX_ACCESSES: usize = 2048;
 /// Most code fetches of one shape: a block may cross a page.
 pub(crate) const MAX_FETCHES: usize = 2;
 
-/// One event of a shape. For data, `address` is where it went the last time.
-#[derive(Clone, Copy)]
-pub(crate) struct Slot {
-    /// The event's bits above its address.
-    pub template: u64,
-    pub address: u64,
+/// A data reference of a shape: the event's bits above its address.
+pub(crate) type Template = u32;
+
+/// The event that a reference is when it goes to `address`.
+#[inline(always)]
+pub(crate) fn event_at(template: Template, address: u64) -> Event {
+    Event::from_bits(u64::from(template) << ADDRESS_BITS | address)
 }
 
-impl Slot {
-    /// The event at the slot's address.
-    #[inline]
-    pub fn event(&self) -> Event {
-        Event::from_bits(self.template | self.address)
-    }
+/// Bytes of a reference.
+#[inline(always)]
+pub(crate) fn bytes_of(template: Template) -> u32 {
+    event_at(template, 0).bytes()
 }
 
-/// A shape: a run of slots, code fetches first.
-#[derive(Clone, Copy)]
+/// Whether a reference is a write, and no read.
+#[inline(always)]
+pub(crate) fn is_write(template: Template) -> bool {
+    const WRITE: Template = (Event::new(Kind::Write, 0, 1, 0).bits() >> ADDRESS_BITS) as Template;
+    template & WRITE != 0
+}
+
+/// A shape, and what executing it adds to each count.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    pub first: u32,
-    pub fetches: u16,
-    pub accesses: u16,
+    /// Its code fetches; the first `fetch_count` are.
+    code: [Event; MAX_FETCHES],
+    /// Place of its first reference among all of the dictionary.
+    first: u32,
+    pub instructions: u32,
+    /// Of the instructions, those that are no load or store.
+    pub computed: u32,
+    pub references: u16,
+    pub writes: u16,
+    pub fetch_count: u8,
 }
 
 impl Shape {
-    pub fn slots(&self) -> std::ops::Range<usize> {
+    #[inline(always)]
+    pub fn fetches(&self) -> &[Event] {
+        &self.code[..usize::from(self.fetch_count)]
+    }
+
+    /// The places of its references in the dictionary.
+    #[inline(always)]
+    pub fn places(&self) -> std::ops::Range<usize> {
         let first = self.first as usize;
-        first..first + usize::from(self.fetches) + usize::from(self.accesses)
+        first..first + usize::from(self.references)
+    }
+
+    fn add(&mut self, event: Event) {
+        let instructions = event.instructions();
+        self.instructions += instructions;
+        self.computed += if event.is_fetch() { instructions } else { instructions.saturating_sub(1) };
+        self.writes += u16::from(event.is_write());
     }
 }
 
@@ -59,54 +87,98 @@ pub(crate) fn write_definition(events: &[Event], out: &mut Vec<u8>) {
     }
 }
 
-/// The shapes that a thread's chunks have defined so far.
-#[derive(Default)]
-pub(crate) struct Dictionary {
+/// Shapes by number. Those once defined stay as they are, so that decoded chunks share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shapes {
     pub shapes: Vec<Shape>,
-    pub slots: Vec<Slot>,
+    /// The references of all shapes, one after the other.
+    pub templates: Vec<Template>,
+    /// Fetches and references of all shapes.
+    events: usize,
 }
 
-impl Dictionary {
-    pub fn clear(&mut self) {
-        self.shapes.clear();
-        self.slots.clear();
-    }
-
-    fn has_room(&self, events: usize) -> bool {
-        self.shapes.len() < MAX_SHAPES && self.slots.len() + events <= MAX_SLOTS
-    }
-
+impl Shapes {
     /// Reads one definition from the front of `bytes`. `pages` bounds the code addresses.
-    pub fn read_definition(&mut self, bytes: &mut &[u8], pages: u64) -> Result<(), String> {
+    fn read_definition(&mut self, bytes: &mut &[u8], pages: u64) -> Result<(), String> {
         let [fetches, low, high] = *take::<3>(bytes)?;
-        let accesses = u16::from_le_bytes([low, high]);
-        let events = usize::from(fetches) + usize::from(accesses);
-        if usize::from(fetches) > MAX_FETCHES || usize::from(accesses) > MAX_ACCESSES {
-            return Err(format!("a block of {fetches} fetches and {accesses} references"));
+        let references = u16::from_le_bytes([low, high]);
+        let events = usize::from(fetches) + usize::from(references);
+        if usize::from(fetches) > MAX_FETCHES || usize::from(references) > MAX_ACCESSES {
+            return Err(format!("a block of {fetches} fetches and {references} references"));
         }
-        if !self.has_room(events) {
+        if self.shapes.len() >= MAX_SHAPES || self.events + events > MAX_SLOTS {
             return Err("more block shapes than a dictionary holds".into());
         }
-        let first = self.slots.len() as u32;
-        for _ in 0..fetches {
+        let mut shape = Shape {
+            code: [Event::from_bits(0); MAX_FETCHES],
+            first: self.templates.len() as u32,
+            instructions: 0,
+            computed: 0,
+            references,
+            writes: 0,
+            fetch_count: fetches,
+        };
+        for place in 0..usize::from(fetches) {
             let event = Event::from_bits(u64::from_le_bytes(*take::<8>(bytes)?));
             let end = event.address() % PAGE_BYTES + u64::from(event.bytes());
             if event.kind() != Kind::Fetch || u64::from(event.page()) >= pages || end > PAGE_BYTES {
                 return Err(format!("impossible code fetch ({event:?})"));
             }
-            let bits = event.bits();
-            self.slots.push(Slot { template: bits & !ADDRESS_MASK, address: bits & ADDRESS_MASK });
+            shape.code[place] = event;
+            shape.add(event);
         }
-        for _ in 0..accesses {
+        for _ in 0..references {
             let [a, b, c] = *take::<3>(bytes)?;
-            let event = Event::from_bits(u64::from(u32::from_le_bytes([a, b, c, 0])) << ADDRESS_BITS);
+            let template = Template::from_le_bytes([a, b, c, 0]);
+            let event = event_at(template, 0);
             if event.is_fetch() || !event.kind_is_known() {
                 return Err(format!("impossible data reference (bits {:#x})", event.bits()));
             }
-            self.slots.push(Slot { template: event.bits(), address: 0 });
+            self.templates.push(template);
+            shape.add(event);
         }
-        self.shapes.push(Shape { first, fetches: u16::from(fetches), accesses });
+        self.shapes.push(shape);
+        self.events += events;
         Ok(())
+    }
+}
+
+/// The shapes that a thread's chunks have defined so far, and where their references went.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dictionary {
+    pub shapes: Arc<Shapes>,
+    /// By place of a reference.
+    pub slots: Vec<Slot>,
+}
+
+/// What is known of a reference of a shape from one execution to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    /// Where it went the last time.
+    pub address: u64,
+    /// From its first byte to its last.
+    pub reach: u64,
+}
+
+impl Dictionary {
+    pub fn clear(&mut self) {
+        self.shapes = Arc::default();
+        self.slots.clear();
+    }
+
+    /// Reads `count` definitions, which `bytes` must hold exactly.
+    pub fn read_definitions(&mut self, count: u32, mut bytes: &[u8], pages: u64) -> Result<(), String> {
+        if count > 0 {
+            let shapes = Arc::make_mut(&mut self.shapes);
+            (0..count).try_for_each(|_| shapes.read_definition(&mut bytes, pages))?;
+            let new = &shapes.templates[self.slots.len()..];
+            let reach = |template: &Template| u64::from(bytes_of(*template) - 1);
+            self.slots.extend(new.iter().map(|template| Slot { address: 0, reach: reach(template) }));
+        }
+        match bytes.is_empty() {
+            true => Ok(()),
+            false => Err("bytes left over after the block shapes".into()),
+        }
     }
 }
 

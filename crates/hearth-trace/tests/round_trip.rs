@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use hearth_trace::{Access, Counts, Event, Kind, PAGE_BYTES, Trace, TraceInfo, TraceWriter};
+use hearth_trace::{Access, Counts, Event, Executions, Kind, PAGE_BYTES, Trace, TraceInfo, TraceWriter};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -68,6 +68,33 @@ fn read(trace: &Trace, thread: u32) -> Vec<Event> {
     all
 }
 
+/// Reads block by block, and checks that what a block says of itself is what its events come to.
+fn read_executions(trace: &Trace, thread: u32) -> Vec<Event> {
+    let mut reader = trace.thread(thread).unwrap();
+    let (mut all, mut chunk) = (Vec::new(), Executions::default());
+    while reader.next_executions(&mut chunk).unwrap().is_some() {
+        let mut of_chunk = Counts::default();
+        for execution in chunk.iter() {
+            let (mut counts, mut computed) = (Counts::default(), 0);
+            for event in execution.events() {
+                counts.count(event);
+                computed += event.instructions().saturating_sub(u32::from(!event.is_fetch()));
+                all.push(event);
+            }
+            assert_eq!(execution.len(), counts.events);
+            assert_eq!((execution.reads(), execution.writes()), (counts.reads, counts.writes));
+            assert_eq!(execution.computed(), u64::from(computed));
+            assert!(execution.fetches().iter().all(|event| event.is_fetch()));
+            assert!(
+                execution.references().all(|reference| reference.is_write() == reference.event().is_write())
+            );
+            of_chunk += counts;
+        }
+        assert_eq!(of_chunk, chunk.counts());
+    }
+    all
+}
+
 /// Checks a program's trace against the naive list, up to the renumbering of pages.
 fn check(program: &Program) {
     let folder = tempfile::tempdir().unwrap();
@@ -83,6 +110,7 @@ fn check(program: &Program) {
         let (expected, instructions) = expected(program, thread);
         let mut counts = Counts::default();
         assert_eq!(events.len(), expected.len());
+        assert_eq!(events, read_executions(&trace, thread));
         for (event, (kind, address, bytes)) in events.iter().zip(expected) {
             assert_eq!((event.kind(), u64::from(event.bytes())), (kind, bytes));
             assert_eq!(event.address() % PAGE_BYTES, address % PAGE_BYTES);

@@ -79,3 +79,27 @@ fn the_trace_that_ships_with_the_project_replays() {
     let replayed = (result.total.counters.reads + result.total.counters.writes) as f64;
     assert!(replayed > 0.8 * recorded, "{replayed} of {recorded} references");
 }
+
+#[test]
+fn a_damaged_trace_ends_every_copy_and_their_checks_say_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = trace(&directory);
+    let mut bytes = std::fs::read(whole.path()).unwrap();
+    bytes[100] ^= 1;
+    let path = directory.path().join("damaged.trace");
+    std::fs::write(&path, bytes).unwrap();
+    let machine = Machine::load("sgi-4d340").unwrap();
+    let policy = Policy::load("standard").unwrap();
+    let mut simulation = Simulation::new(&machine, &policy, &Options::default()).unwrap();
+    let mut checks = Vec::new();
+    for built in replay(&Trace::open(&path).unwrap(), 3, &simulation.memory(), 1.0).unwrap() {
+        built.applications.into_iter().for_each(|application| simulation.add(application));
+        checks.push(built.check);
+    }
+    let result = simulation.run().unwrap();
+    assert!(result.total.counters.reads < BLOCKS, "nobody replays what is damaged");
+    for check in checks {
+        let message = check().unwrap_err();
+        assert!(message.contains("damaged.trace: byte 16 (chunk 0): corrupt: its checksum"), "{message}");
+    }
+}

@@ -1,5 +1,6 @@
-//! Simulated references a second, and how many if misses are told apart by cause. `make bench` runs it, and
-//! then other cache simulators on the same streams, which it leaves in the folder given: 64-bit words, the address
+//! Simulated references a second, and how many if misses are told apart by cause; and data references a second of
+//! recorded programs from the command's start to its end. `make bench` runs it, and then other cache simulators on the
+//! same streams, which it leaves in the folder given: 64-bit words, the address
 //! with bit 63 for a store.
 
 use hearth_experiments::{Job, Policies, Workload, run_one};
@@ -11,6 +12,7 @@ use rand_pcg::Pcg32;
 use std::error::Error;
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +20,7 @@ use std::time::Instant;
 const STORE: u64 = 1 << 63;
 /// Runs of each measurement; the best counts, as noise only ever slows a run down.
 const RUNS: usize = 5;
-const USAGE: &str = "usage: bench TRACE FOLDER [--small]";
+const USAGE: &str = "usage: bench TRACE FOLDER HEARTH LONG_TRACE [--small]";
 
 /// How much is measured.
 struct Size {
@@ -113,10 +115,28 @@ fn whole_machine(scale: f64, causes: bool) -> Result<f64, Box<dyn Error>> {
     Ok(references as f64 / best / 1e6)
 }
 
+/// Millions of data references a second of the command `hearth compare`, which replays copies of a trace.
+fn command(hearth: &Path, machine: &str, trace: &Path, copies: u64) -> Result<f64, Box<dyn Error>> {
+    let references = copies * Trace::open(trace)?.info().total.references();
+    let mut best = f64::MAX;
+    for _ in 0..3 {
+        let mut command = Command::new(hearth);
+        command.args(["compare", "-p", "fair", "-m", machine, "--copies", &copies.to_string(), "--trace"]);
+        let start = Instant::now();
+        let status = command.arg(trace).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        best = best.min(start.elapsed().as_secs_f64());
+        if !status.success() {
+            return Err(format!("{command:?} ended with {status}").into());
+        }
+    }
+    Ok(references as f64 / best / 1e6)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let trace = arguments.next().ok_or(USAGE)?;
     let folder = arguments.next().ok_or(USAGE)?;
+    let (hearth, long) = (arguments.next().ok_or(USAGE)?, arguments.next().ok_or(USAGE)?);
     let size = match arguments.next().as_deref() {
         None => FULL,
         Some("--small") => SMALL,
@@ -141,5 +161,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let whole = |causes| whole_machine(size.scale, causes);
     println!("{:24} {:>10} {:>26.1} {:>12.1}", "16 CPUs, kernel, timing", "", whole(false)?, whole(true)?);
+    // From a file, as a command of its own, which always tells causes apart.
+    let (hearth, trace) = (Path::new(&hearth), Path::new(&trace));
+    let one = command(hearth, "xeon-smp2", Path::new(&long), 1)?;
+    let many = command(hearth, "dash-16", trace, 24)?;
+    for (name, speed) in [("compare, 1 copy", one), ("compare, 24 on 16 CPUs", many)] {
+        println!("{name:24} {:>10} {:>26} {speed:>12.1}", "", "");
+    }
     Ok(())
 }

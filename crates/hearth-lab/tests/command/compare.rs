@@ -121,6 +121,21 @@ fn a_wrong_file_is_refused_with_its_name_and_line() {
 }
 
 #[test]
+fn a_trace_that_is_damaged_further_on_ends_the_command_without_a_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/sort-sources.trace");
+    let mut bytes = std::fs::read(shipped).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let (trace, page) = (folder.path().join("damaged.trace"), folder.path().join("page.html"));
+    std::fs::write(&trace, bytes).unwrap();
+    let arguments = ["compare", "--trace", trace.to_str().unwrap(), "--report", page.to_str().unwrap()];
+    let complaint = complaint(&arguments, 1);
+    assert!(complaint.contains("damaged.trace: byte ") && complaint.contains("its checksum"), "{complaint}");
+    assert!(!page.exists());
+}
+
+#[test]
 fn a_policy_named_twice_is_refused() {
     assert!(
         complaint(&["compare", "--policies", "light,standard,light"], 2)
