@@ -4,9 +4,10 @@ use anyhow::anyhow;
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, OR_FILE, PAGE_POLICY, POLICY, is_path, unknown};
 use hearth_experiments::{Experiment, ExperimentError, PLANNERS, Policies};
-use hearth_machine::{Machine, MachineError, located};
+use hearth_machine::{Machine, MachineError, host, located};
 use hearth_policy::pages::PagePolicy;
 use hearth_workloads::WorkloadError;
+use std::path::Path;
 
 /// Kinds of things that come with Hearth and have names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -41,7 +42,8 @@ impl Kind {
     }
 }
 
-const MACHINE: names::Kind = names::Kind { word: "machine", names: machines, or_else: OR_FILE };
+const MACHINE: names::Kind =
+    names::Kind { word: "machine", names: machines, or_else: ", host for this one, or name a TOML file" };
 const PROGRAM: names::Kind =
     names::Kind { word: "program", names: workloads, or_else: ", and join programs by +" };
 const EXPERIMENT: names::Kind = names::Kind { word: "experiment", names: experiment_ids, or_else: OR_FILE };
@@ -59,12 +61,26 @@ fn experiment_ids() -> Vec<&'static str> {
     Experiment::presets().iter().map(|preset| preset.0).collect()
 }
 
-/// A machine by preset or file.
+/// The name of the machine that this command runs on.
+const HOST: &str = "host";
+
+/// A machine by preset or file, or this host.
 pub fn machine(name: &str) -> Result<Machine, Failure> {
+    if name == HOST {
+        return this_host();
+    }
     Machine::load(name).map_err(|error| match error {
         MachineError::Unreadable(_) if !is_path(name) => unknown(MACHINE, name),
         error => Failure::input(error),
     })
+}
+
+/// This host, with notes of what was changed or assumed on standard error.
+fn this_host() -> Result<Machine, Failure> {
+    let topology = host::read(Path::new("/")).map_err(Failure::input)?;
+    let made = topology.to_machine().map_err(Failure::input)?;
+    made.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    Ok(made.machine)
 }
 
 /// Policies by preset or file, with or without a page policy and a planner, each once. `planner` is that of

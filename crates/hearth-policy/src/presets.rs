@@ -24,6 +24,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("cache"),
     preset!("both"),
     preset!("fair"),
+    preset!("plain"),
     preset!("vanilla"),
     preset!("fixed"),
     preset!("fixed-long"),

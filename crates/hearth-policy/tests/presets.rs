@@ -48,8 +48,9 @@ fn the_papers_policies_are_points_of_twenty_milliseconds() {
 
 #[test]
 fn each_comparison_differs_from_what_it_is_compared_with_in_one_thing() {
-    let [standard, light] = ["standard", "light"].map(|name| Policy::load(name).expect(name));
+    let [standard, light, fair] = ["standard", "light", "fair"].map(|name| Policy::load(name).expect(name));
     let variants = [
+        ("plain", Policy { credit: Default::default(), ..fair }),
         ("attached", Policy { attached: true, ..standard.clone() }),
         ("quantum-10", Policy { quantum_ns: 10_000_000, ..standard.clone() }),
         ("quantum-100", Policy { quantum_ns: 100_000_000, ..standard }),

@@ -5,6 +5,26 @@ use hearth_report::bars::{CAUSES, Row, bars, cause_color, parted_bar, plain_bar}
 use hearth_report::plot::{Axis, legend};
 use maud::{Markup, html};
 
+/// CPU time by policy.
+pub(super) fn cpu_times(comparison: &Comparison) -> Markup {
+    let bars = Bars {
+        unit: "CPU time of all applications, s",
+        figures: of_each(comparison, |policy| policy.summary.cpu_s),
+        show: format::significant,
+    };
+    section_of("CPU time", &bars, comparison)
+}
+
+/// The end of the last application by policy.
+pub(super) fn last_ends(comparison: &Comparison) -> Markup {
+    let bars = Bars {
+        unit: "from the start to the end of the last application, s",
+        figures: of_each(comparison, |policy| policy.summary.last_end_s),
+        show: format::significant,
+    };
+    section_of("End of the last application", &bars, comparison)
+}
+
 /// Mean execution time by policy.
 pub(super) fn execution_times(comparison: &Comparison) -> Markup {
     let bars = Bars {
@@ -12,9 +32,13 @@ pub(super) fn execution_times(comparison: &Comparison) -> Markup {
         figures: of_each(comparison, |policy| policy.summary.execution_s),
         show: format::significant,
     };
+    section_of("Execution time", &bars, comparison)
+}
+
+fn section_of(heading: &str, bars: &Bars, comparison: &Comparison) -> Markup {
     html! {
         section {
-            h2 { "Execution time" }
+            h2 { (heading) }
             p.hint { "Less is better. " (compared_with(comparison)) }
             (bars.plain(comparison))
         }

@@ -4,7 +4,7 @@ use super::{Figure, format};
 use crate::Run;
 use hearth_machine::list::show_list;
 use hearth_sim::RunResult;
-use hearth_sim::measure::{Planned, Tally};
+use hearth_sim::measure::{ApplicationResult, Planned, Tally};
 use serde::Serialize;
 
 /// One workload on one machine under several policies. The first policy is what the others are
@@ -43,6 +43,12 @@ pub struct PolicyRuns {
 /// The figures that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
+    /// CPU time of all applications but those in the background, in seconds.
+    #[serde(skip)]
+    pub cpu_s: Figure,
+    /// When the last of these applications ended, in seconds.
+    #[serde(skip)]
+    pub last_end_s: Figure,
     /// Mean of the applications' execution times, in seconds.
     pub execution_s: Figure,
     /// References that left the CPUs' caches.
@@ -71,6 +77,8 @@ impl Summary {
         let cause =
             |cause: usize| Figure::of(runs.iter().map(|run| run.result.total.counters.causes[cause] as f64));
         Self {
+            cpu_s: figure(cpu_s),
+            last_end_s: figure(last_end_s),
             execution_s: figure(|result| result.mean_execution_ns as f64 / 1e9),
             misses: count(|total| total.counters.misses()),
             causes: std::array::from_fn(cause),
@@ -128,10 +136,15 @@ impl Comparison {
         self.policies.first()
     }
 
-    /// Of the other policies the one with the least execution time.
+    /// The policies that are compared with the base.
+    fn others(&self) -> impl Iterator<Item = &PolicyRuns> {
+        self.policies.iter().skip(1)
+    }
+
+    /// Of the other policies the one with the least CPU time.
     pub fn best(&self) -> Option<&PolicyRuns> {
-        let time = |policy: &PolicyRuns| policy.summary.execution_s.mean;
-        self.policies.iter().skip(1).min_by(|a, b| time(a).total_cmp(&time(b)))
+        let cpu_s = |policy: &PolicyRuns| policy.summary.cpu_s.mean;
+        self.others().min_by(|a, b| cpu_s(a).total_cmp(&cpu_s(b)))
     }
 
     /// The names of the applications.
@@ -146,40 +159,120 @@ impl Comparison {
         self.policies.iter().filter_map(PolicyRuns::plans).collect()
     }
 
-    /// What came out, in a sentence.
-    pub fn sentence(&self) -> String {
-        let workload = &self.workload;
-        let Some(base) = self.base() else { return format!("No run of {workload} was finished.") };
-        let Some(best) = self.best() else {
-            let misses = format::millions(base.summary.misses.mean);
-            return format!("{} runs {workload} in {} with {misses} M misses.", base.name, seconds(base));
+    /// What each policy changes against the base, a sentence for each; of one policy alone, its figures.
+    pub fn sentences(&self) -> Vec<String> {
+        let Some(base) = self.base() else {
+            return vec![format!("No run of {} was finished.", self.workload)];
         };
-        let change = best.summary.execution_s.change_percent(&base.summary.execution_s);
-        let misses = more_or_fewer(best.summary.misses.change_percent(&base.summary.misses));
-        let (best_s, base_s, change_text) = (seconds(best), seconds(base), format::change(change));
-        if change < -0.05 {
-            return format!(
-                "{} runs {workload} in {best_s} against {base_s} under {} ({change_text}), with {misses}.",
-                best.name, base.name
-            );
+        if self.policies.len() == 1 {
+            return vec![base.figures()];
         }
+        self.others().map(|policy| Changes::new(policy, base).sentence(&self.seeds)).collect()
+    }
+
+    /// The sentence of the best policy.
+    pub fn best_sentence(&self) -> Option<String> {
+        let (base, best) = self.base().zip(self.best())?;
+        Some(Changes::new(best, base).sentence(&self.seeds))
+    }
+}
+
+impl PolicyRuns {
+    fn figures(&self) -> String {
+        let Summary { cpu_s, last_end_s, misses, .. } = &self.summary;
         format!(
-            "No other policy runs {workload} faster than {}, which takes {base_s}: \
-             {} comes nearest with {best_s} ({change_text}) and {misses}.",
-            base.name, best.name
+            "{}: {} s of CPU time, last application done after {} s, {} M misses.",
+            self.name,
+            format::significant(cpu_s.mean),
+            format::significant(last_end_s.mean),
+            format::millions(misses.mean)
         )
     }
 }
 
-fn seconds(policy: &PolicyRuns) -> String {
-    format!("{} s", format::significant(policy.summary.execution_s.mean))
+fn cpu_s(run: &RunResult) -> f64 {
+    run.awaited().map(|(_, application)| application.tally.cpu_ns as f64 / 1e9).sum()
 }
 
-fn more_or_fewer(change: f64) -> String {
-    match change {
-        ..-0.5 => format!("{:.0} % fewer misses", -change),
-        0.5.. => format!("{change:.0} % more misses"),
-        _ => "as many misses".to_owned(),
+fn last_end_s(run: &RunResult) -> f64 {
+    let end_ns = |application: &ApplicationResult| application.start_ns + application.execution_ns;
+    run.awaited().map(|(_, application)| end_ns(application) as f64 / 1e9).fold(0.0, f64::max)
+}
+
+/// Smaller changes are shown as none.
+const SHOWN_PERCENT: f64 = 0.05;
+
+/// What affinity can change: a figure under a policy and under the base.
+struct Change {
+    /// The figure in the list of those within or beyond the spread.
+    name: &'static str,
+    /// `17.4 % less CPU time`.
+    words: String,
+    /// Whether some seed of one has a value among those of the other.
+    is_within_spread: bool,
+}
+
+impl Change {
+    fn new(name: &'static str, is: &Figure, base: &Figure, words: fn(f64) -> String) -> Self {
+        let is_within_spread = is.low <= base.high && base.low <= is.high;
+        Self { name, words: words(is.change_percent(base)), is_within_spread }
+    }
+}
+
+/// What a policy changes against another one.
+struct Changes<'a> {
+    policy: &'a str,
+    base: &'a str,
+    changes: [Change; 3],
+}
+
+impl<'a> Changes<'a> {
+    fn new(policy: &'a PolicyRuns, base: &'a PolicyRuns) -> Self {
+        let (is, was) = (&policy.summary, &base.summary);
+        let changes = [
+            Change::new("CPU time", &is.cpu_s, &was.cpu_s, |percent| {
+                less_or_more(percent, ["less CPU time", "more CPU time", "as much CPU time"])
+            }),
+            Change::new("the last end", &is.last_end_s, &was.last_end_s, |percent| {
+                let words = ["earlier", "later", "at the same time"];
+                format!("last application done {}", less_or_more(percent, words))
+            }),
+            Change::new("misses", &is.misses, &was.misses, |percent| {
+                less_or_more(percent, ["fewer misses", "more misses", "as many misses"])
+            }),
+        ];
+        Self { policy: &policy.name, base: &base.name, changes }
+    }
+
+    fn sentence(&self, seeds: &[u64]) -> String {
+        let words: Vec<&str> = self.changes.iter().map(|change| change.words.as_str()).collect();
+        format!("{} against {}: {}; {}.", self.policy, self.base, words.join(", "), self.spread(seeds))
+    }
+
+    fn spread(&self, seeds: &[u64]) -> String {
+        if seeds.len() < 2 {
+            return "one seed, so the spread is not known".to_owned();
+        }
+        let seeds = format::seeds(seeds);
+        let names = |within: bool| {
+            let changes = self.changes.iter().filter(|change| change.is_within_spread == within);
+            changes.map(|change| change.name).collect::<Vec<_>>().join(" and ")
+        };
+        let (beyond, within) = (names(false), names(true));
+        match (beyond.as_str(), within.as_str()) {
+            (_, "") => format!("all beyond the spread of {seeds}"),
+            ("", _) => format!("all within the spread of {seeds}"),
+            _ => format!("{beyond} beyond the spread of {seeds}, {within} within it"),
+        }
+    }
+}
+
+/// A change in percent before the word for less or for more, or the words for none.
+fn less_or_more(percent: f64, [less, more, same]: [&str; 3]) -> String {
+    match percent {
+        _ if percent.abs() < SHOWN_PERCENT => same.to_owned(),
+        ..0.0 => format!("{:.1} % {less}", -percent),
+        _ => format!("{percent:.1} % {more}"),
     }
 }
 
@@ -187,10 +280,38 @@ fn more_or_fewer(change: f64) -> String {
 mod tests {
     use super::*;
 
+    fn policy(name: &str, cpu_s: [f64; 2], last_end_s: [f64; 2], misses: [f64; 2]) -> PolicyRuns {
+        let [cpu_s, last_end_s, misses] = [cpu_s, last_end_s, misses].map(Figure::of);
+        let summary = Summary { cpu_s, last_end_s, misses, ..Summary::of(&[]) };
+        PolicyRuns { name: name.to_owned(), description: String::new(), summary, runs: Vec::new() }
+    }
+
+    fn spread(policy: &PolicyRuns, base: &PolicyRuns) -> String {
+        Changes::new(policy, base).sentence(&[1, 2])
+    }
+
     #[test]
-    fn misses_are_told_in_words() {
-        assert_eq!(more_or_fewer(-36.3), "36 % fewer misses");
-        assert_eq!(more_or_fewer(0.2), "as many misses");
-        assert_eq!(more_or_fewer(3.0), "3 % more misses");
+    fn a_change_is_beyond_the_spread_where_no_seed_of_one_lies_among_the_other_s() {
+        let base = policy("plain", [2.0, 2.2], [1.0, 1.2], [8e6, 8e6]);
+        let better = policy("fair", [1.0, 1.1], [0.8, 0.9], [4e6, 5e6]);
+        assert_eq!(
+            spread(&better, &base),
+            "fair against plain: 50.0 % less CPU time, last application done 22.7 % earlier, 43.8 % fewer misses; \
+             all beyond the spread of seeds 1 to 2."
+        );
+        let mixed = policy("both", [1.0, 1.1], [1.1, 1.3], [8e6, 8e6]);
+        assert_eq!(
+            spread(&mixed, &base),
+            "both against plain: 50.0 % less CPU time, last application done 9.1 % later, as many misses; \
+             CPU time beyond the spread of seeds 1 to 2, the last end and misses within it."
+        );
+        assert!(spread(&base, &base).ends_with("all within the spread of seeds 1 to 2."));
+    }
+
+    #[test]
+    fn of_one_seed_the_spread_is_not_known() {
+        let base = policy("plain", [2.0, 2.0], [1.0, 1.0], [8e6, 8e6]);
+        let sentence = Changes::new(&base, &base).sentence(&[1]);
+        assert!(sentence.ends_with("as many misses; one seed, so the spread is not known."), "{sentence}");
     }
 }

@@ -23,8 +23,9 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
     html! {
         p.about { b { (best.name) } " against " b { (base.name) } ":" }
         dl.tiles {
-            (tile("Execution time", &change(is.execution_s.change_percent(&was.execution_s)),
-                from_to(|summary| summary.execution_s, "s")))
+            (tile("CPU time", &change(is.cpu_s.change_percent(&was.cpu_s)), from_to(|summary| summary.cpu_s, "s")))
+            (tile("Last end", &change(is.last_end_s.change_percent(&was.last_end_s)),
+                from_to(|summary| summary.last_end_s, "s")))
             (tile("Cache misses", &change(is.misses.change_percent(&was.misses)),
                 format!("{} against {} M", format::millions(is.misses.mean), format::millions(was.misses.mean))))
             (tile("Effective slice", &html! { (format::significant(is.slice_ms.mean)) " ms" },
@@ -45,10 +46,13 @@ fn columns(comparison: &Comparison) -> Vec<Column> {
     let any =
         |differs: fn(&Summary) -> bool| comparison.policies.iter().any(|policy| differs(&policy.summary));
     let mut columns: Vec<Column> = vec![
-        ("time, s", |is, _| cell(&is.execution_s, format::significant)),
-        ("change", |is, base| against(&is.execution_s, base.map(|base| &base.execution_s))),
+        ("CPU time, s", |is, _| cell(&is.cpu_s, format::significant)),
+        ("change", |is, base| against(&is.cpu_s, base.map(|base| &base.cpu_s))),
+        ("last end, s", |is, _| cell(&is.last_end_s, format::significant)),
+        ("change", |is, base| against(&is.last_end_s, base.map(|base| &base.last_end_s))),
         ("misses, M", |is, _| cell(&is.misses, format::millions)),
         ("change", |is, base| against(&is.misses, base.map(|base| &base.misses))),
+        ("mean time, s", |is, _| cell(&is.execution_s, format::significant)),
         ("idle, %", |is, _| cell(&is.idle_percent, |percent| format!("{percent:.1}"))),
         ("switches", |is, _| cell(&is.switches, format::count)),
         ("CPU moves", |is, _| cell(&is.cpu_moves, format::count)),

@@ -25,8 +25,8 @@ impl Findings<'_> {
         self.judgement.claims.iter().filter(move |claim| claim.verdict == verdict)
     }
 
-    /// What came out, in a sentence; outcomes and inputs apart.
-    pub fn sentence(&self) -> String {
+    /// How many claims hold; outcomes and inputs apart.
+    pub fn counts(&self) -> String {
         let Experiment { id, paper, .. } = self.experiment;
         let of = |kind: Kind| {
             let all = self.judgement.claims.iter().filter(|claim| claim.kind == kind).count();
@@ -34,7 +34,12 @@ impl Findings<'_> {
             (all > 0).then(|| format!("{}s {holding} of {all}", kind.text()))
         };
         let counts: Vec<String> = [Kind::Outcome, Kind::Input].into_iter().filter_map(of).collect();
-        let mut sentence = format!("Claims of {paper} ({id}) that hold: {}", counts.join(", "));
+        format!("Claims of {paper} ({id}) that hold: {}", counts.join(", "))
+    }
+
+    /// What came out, in a sentence.
+    pub fn sentence(&self) -> String {
+        let mut sentence = self.counts();
         for (verdict, words) in [(Verdict::DoesNotHold, "not holding"), (Verdict::NotRun, "not run")] {
             let claims: Vec<&str> = self.with(verdict).map(|claim| claim.id.as_str()).collect();
             if !claims.is_empty() {

@@ -39,12 +39,13 @@ pub fn compare_page(comparison: &Comparison) -> String {
     let page = Page {
         subject: &subject,
         heading: &subject,
-        summary: &unbroken(&comparison.sentence()),
+        summary: &unbroken(&comparison.sentences().join(" ")),
         about: html! { (machine_description) ". Scale " (scale) ", " (format::seeds(seeds)) "." },
         partial: comparison.partial.then_some(UNFINISHED),
         body: html! {
             (figures::tiles(comparison))
-            div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
+            div.pair { (bars::cpu_times(comparison)) (bars::last_ends(comparison)) }
+            (bars::misses(comparison))
             (sharing::section(comparison))
             (places::section(comparison))
             (clusters::section(comparison, None))
@@ -94,7 +95,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
 fn workload(comparison: &Comparison, followed: Option<&str>) -> Markup {
     html! {
         details.card {
-            summary { (comparison.workload) ": " (unbroken(&comparison.sentence())) }
+            summary { (comparison.workload) ": " (unbroken(&comparison.best_sentence().unwrap_or_default())) }
             div {
                 div.pair { (bars::execution_times(comparison)) (bars::misses(comparison)) }
                 (sharing::section(comparison))

@@ -18,27 +18,28 @@ use std::sync::atomic::Ordering;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  hearth compare                                 matrix+matrix under four policies
-  hearth compare --scale 0.1 --seeds 3 matrix+cholesky
-  hearth compare --policies standard,mine.toml --report report.html pmake+matrix
+  hearth compare                                 parallel makes on a server of two sockets
+  hearth compare --seeds 3 --report report.html  with the spread of three seeds, and a page
+  hearth compare --trace sort.trace --copies 96 -m chiplet-64
+  hearth compare --trace sort.trace --copies 8 -m host -p plain,fair,mine.toml
+  hearth compare -m sgi-4d340 -p standard,light,heavy,attached matrix+matrix
   hearth compare -m dash-16 -p standard,both,both+dash engineering
   hearth compare -m server-2s -p fair,fair+masks containers
-  hearth compare --trace sort.trace --copies 8
   hearth list workloads";
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Programs to run together, joined by + (see `hearth list workloads`)
-    #[arg(default_value = "matrix+matrix")]
+    #[arg(default_value = "pmake+pmake+pmake+pmake")]
     workload: String,
-    /// Machine: a name (see `hearth list machines`) or a TOML file
-    #[arg(short, long, value_name = "NAME", default_value = "sgi-4d340")]
+    /// Machine: a name (see `hearth list machines`), host for this one, or a TOML file
+    #[arg(short, long, value_name = "NAME", default_value = "server-2s")]
     machine: String,
     /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
     /// policy behind a + if pages shall move, and a planner behind a +; the others are compared with the
     /// first
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
-    #[arg(default_value = "standard,light,heavy,attached")]
+    #[arg(default_value = "plain,fair,both")]
     policies: Vec<String>,
     /// What plans while programs run, under each policy that names no planner itself
     #[arg(long, value_name = "NAME", default_value = NO_PLANNER)]
@@ -109,7 +110,7 @@ fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
         output::write_file(path, &perfetto::trace(comparison))?;
     }
     if arguments.json {
-        return output::print_json(&Json { summary: comparison.sentence(), comparison });
+        return output::print_json(&Json { summary: comparison.sentences().join(" "), comparison });
     }
     output::print(&table::text(comparison, arguments.verbose))?;
     output::announce([&arguments.report, &arguments.perfetto]);

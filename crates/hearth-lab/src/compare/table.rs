@@ -8,13 +8,20 @@ use hearth_report::{Figure, format};
 use hearth_sim::measure::Tally;
 use std::iter;
 
-/// The table, applications if asked for, and the summary.
+/// What changes, what it comes from, applications if asked for, and the sentences.
 pub fn text(comparison: &Comparison, verbose: bool) -> String {
-    let mut text = format!("{}\n\n{}\n", title(comparison), policies(comparison));
+    let (results, causes) = (results(comparison), causes(comparison));
+    let mut text = format!(
+        "{}\n\n{}\n\nWhat it comes from\n\n{}\n",
+        title(comparison),
+        table_of(&results, comparison),
+        table_of(&causes, comparison)
+    );
     if verbose {
         text.push_str(&format!("\nEach application\n\n{}\n", applications(comparison)));
     }
-    text.push_str(&format!("\n{}\n", comparison.sentence()));
+    text.push('\n');
+    comparison.sentences().iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
     comparison.plans().iter().for_each(|plans| text.push_str(&format!("{plans}\n")));
     if comparison.partial {
         text.push_str("This is partial: some runs were not finished.\n");
@@ -28,18 +35,46 @@ fn title(comparison: &Comparison) -> String {
     format!("{workload} on {machine}, scale {scale}, {}{spread}", format::seeds(&comparison.seeds))
 }
 
-/// A column of the policies' table: its header, and its cell from a policy's figures and the base's.
+/// A column of a table of policies: its header, and its cell from a policy's figures and the base's.
 type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Cell);
 
-/// The columns; without those for moves that the machine cannot have.
-fn columns(comparison: &Comparison) -> Vec<Column> {
+/// What affinity can change for who waits for the programs, or pays for the machine.
+fn results(comparison: &Comparison) -> Vec<Column> {
+    // A base that takes seconds, or a machine of today, where all is over in milliseconds.
+    let is_short = comparison.base().is_some_and(|base| base.summary.last_end_s.mean < 1.0);
+    let [cpu_time, last_end, mean_time]: [Column; 3] = if is_short {
+        [
+            ("CPU time\nms", |is, _| milliseconds(&is.cpu_s)),
+            ("last end\nms", |is, _| milliseconds(&is.last_end_s)),
+            ("mean time\nms", |is, _| milliseconds(&is.execution_s)),
+        ]
+    } else {
+        [
+            ("CPU time\ns", |is, _| spread(&is.cpu_s, format::significant)),
+            ("last end\ns", |is, _| spread(&is.last_end_s, format::significant)),
+            ("mean time\ns", |is, _| spread(&is.execution_s, format::significant)),
+        ]
+    };
+    vec![
+        cpu_time,
+        ("\nchange", |is, base| change(&is.cpu_s, base.map(|base| &base.cpu_s))),
+        last_end,
+        ("\nchange", |is, base| change(&is.last_end_s, base.map(|base| &base.last_end_s))),
+        ("misses\nM", |is, _| spread(&is.misses, format::millions)),
+        ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
+        mean_time,
+    ]
+}
+
+fn milliseconds(figure: &Figure) -> Cell {
+    spread(figure, |seconds| format::significant(seconds * 1e3))
+}
+
+/// What the scheduler did; without columns for moves that the machine cannot have.
+fn causes(comparison: &Comparison) -> Vec<Column> {
     let any =
         |differs: fn(&Summary) -> bool| comparison.policies.iter().any(|policy| differs(&policy.summary));
     let mut columns: Vec<Column> = vec![
-        ("time\ns", |is, _| spread(&is.execution_s, format::significant)),
-        ("\nchange", |is, base| change(&is.execution_s, base.map(|base| &base.execution_s))),
-        ("misses\nM", |is, _| spread(&is.misses, format::millions)),
-        ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
         ("idle\n%", |is, _| number(format!("{:.1}", is.idle_percent.mean))),
         ("\nswitches", |is, _| count(&is.switches)),
         ("CPU\nmoves", |is, _| count(&is.cpu_moves)),
@@ -54,8 +89,7 @@ fn columns(comparison: &Comparison) -> Vec<Column> {
     columns
 }
 
-fn policies(comparison: &Comparison) -> Table {
-    let columns = columns(comparison);
+fn table_of(columns: &[Column], comparison: &Comparison) -> Table {
     let header: Vec<&str> = iter::once("\npolicy").chain(columns.iter().map(|column| column.0)).collect();
     let mut table = table(&header, 1);
     for (index, policy) in comparison.policies.iter().enumerate() {

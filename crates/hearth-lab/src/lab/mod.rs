@@ -18,7 +18,8 @@ use std::sync::atomic::Ordering;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  hearth lab T --scale 0.1                       a quick look
+  hearth lab T --scale 0.1                       a quick look, a line for each claim
+  hearth lab T --scale 0.1 -v                    every figure of each claim
   hearth lab T --seeds 5 --report report.html    the paper's size, with means and spread
   hearth lab T --scale 0.1 --variants            which verdicts hang on what the paper does not say
   hearth list experiments";
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// a verdict that one of them turns is fragile. Takes as many times as long
     #[arg(long)]
     variants: bool,
+    /// Print every figure of each claim, and verdicts under variants
+    #[arg(short, long)]
+    verbose: bool,
     /// End with exit code 3 if a claim does not hold
     #[arg(long)]
     check: bool,
@@ -120,7 +124,7 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
             claims: findings.iter().flat_map(|findings| &findings.judgement.claims).collect(),
         });
     }
-    findings.iter().try_for_each(|findings| output::print(&table::text(findings)))?;
+    findings.iter().try_for_each(|findings| output::print(&table::text(findings, arguments.verbose)))?;
     output::announce([&arguments.report, &arguments.markdown]);
     Ok(())
 }

@@ -16,7 +16,12 @@ fn a_table_and_a_sentence_tell_what_came_out() {
     for word in ["policy", "standard", "light", "misses", "slice", "cholesky", "response"] {
         assert!(text.contains(word), "{word} is missing:\n{text}");
     }
-    assert!(text.trim_end().ends_with('.'), "{text}");
+    let last = text.lines().last().unwrap();
+    assert!(
+        last.starts_with("light against standard: ") && last.contains("CPU time, last application done"),
+        "{last}"
+    );
+    assert!(last.ends_with("one seed, so the spread is not known."), "{last}");
     assert!(!text.contains('\u{1b}'), "colours outside of a terminal");
 }
 
@@ -24,7 +29,7 @@ fn a_table_and_a_sentence_tell_what_came_out() {
 fn json_has_everything_that_was_measured() {
     let compared = json(&tiny(&["--seeds", "2", "--json", "matrix"]));
     assert_eq!((&compared["schema"], &compared["partial"]), (&1.into(), &false.into()));
-    assert!(compared["summary"].as_str().unwrap().contains("matrix"));
+    assert!(compared["summary"].as_str().unwrap().ends_with("the spread of seeds 1 to 2."));
     let policies = compared["policies"].as_array().unwrap();
     assert_eq!(policies.len(), 2);
     for policy in policies {
@@ -133,6 +138,19 @@ fn a_trace_that_is_damaged_further_on_ends_the_command_without_a_report() {
     let complaint = complaint(&arguments, 1);
     assert!(complaint.contains("damaged.trace: byte ") && complaint.contains("its checksum"), "{complaint}");
     assert!(!page.exists());
+}
+
+#[test]
+fn this_host_is_a_machine_or_the_error_says_why_it_is_none() {
+    let arguments = tiny(&["--machine", "host", "matrix"]);
+    let ended = hearth_lab(&arguments).output().unwrap();
+    let (said, text) = (String::from_utf8_lossy(&ended.stderr), String::from_utf8_lossy(&ended.stdout));
+    match ended.status.code() {
+        Some(0) => {
+            assert!(text.contains("matrix on this-host") && said.contains("typical ones"), "{text}{said}")
+        }
+        code => assert!(code == Some(2) && said.starts_with("error: "), "{said}"),
+    }
 }
 
 #[test]

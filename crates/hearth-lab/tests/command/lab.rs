@@ -34,7 +34,7 @@ fn each_claim_has_a_verdict() {
     let folder = tempfile::tempdir().unwrap();
     let file = experiment(folder.path());
     let arguments = ["lab", file.to_str().unwrap(), "--scale", "0.02"];
-    let text = output(&arguments);
+    let text = output(&[&arguments[..], &["--verbose"]].concat());
     assert!(
         text.contains(
             "Claims of Nobody 2000 (S) that hold: outcomes 1 of 1, inputs 0 of 1; not holding: S2."
@@ -49,6 +49,26 @@ fn each_claim_has_a_verdict() {
     for key in ["id", "kind", "paper", "measured", "spread", "band"] {
         assert!(!claims[0][key].is_null(), "{key}");
     }
+}
+
+#[test]
+fn a_paper_takes_a_line_for_each_claim_and_at_most_25() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = experiment(folder.path());
+    let text = output(&["lab", file.to_str().unwrap(), "--scale", "0.02"]);
+    let line = text.lines().find(|line| line.contains("S2")).unwrap();
+    assert!(line.contains("does not hold") && line.contains("(paper 70): matrix, time, light"), "{text}");
+    assert!(text.contains("that hold: outcomes 1 of 1, inputs 0 of 1.\n"), "{text}");
+    assert!(text.lines().last().unwrap().starts_with("Every figure: -v"), "{text}");
+    let claim = |number: usize| {
+        format!(
+            "[[claim]]\nid = \"S{number}\"\nkind = \"outcome\"\ntext = \"x\"\nrows = [{{ measure = {{ of = \"time_change\", workload = \"matrix\", policy = \"light\" }}, low = -50.0 }}]\n"
+        )
+    };
+    let many = EXPERIMENT.to_owned() + &(3..40).map(claim).collect::<String>();
+    std::fs::write(&file, many).unwrap();
+    let text = output(&["lab", file.to_str().unwrap(), "--scale", "0.02"]);
+    assert!(text.lines().count() <= 25 && text.contains("23 more claims are not shown"), "{text}");
 }
 
 #[test]
