@@ -113,9 +113,5 @@ fn later() -> f64 {
 /// # Panics
 /// Where a library that Hearth needs is missing.
 pub fn guest(kernel: Kernel, hearth: &Path) -> Guest {
-    let ns = env::var("HEARTH_GUEST_NS").ok().and_then(|ns| ns.parse().ok()).unwrap_or(8.0);
-    Guest::new(kernel)
-        .ns_per_instruction(ns)
-        .program(hearth, "/bin/hearth", &[])
-        .unwrap_or_else(|error| panic!("{error}"))
+    Guest::new(kernel).program(hearth, "/bin/hearth", &[]).unwrap_or_else(|error| panic!("{error}"))
 }
