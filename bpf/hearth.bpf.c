@@ -462,6 +462,6 @@ struct sched_ext_ops hearth_ops = {
 	.init = (void *)hearth_init,
 	.exit = (void *)hearth_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
-	.timeout_ms = TIMEOUT_MS,
+	.timeout_ms = HEARTH_WATCHDOG_MS,
 	.name = "hearth",
 };

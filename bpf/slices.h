@@ -75,7 +75,7 @@ static __always_inline u64 slice_of(struct hearth_task *tc, s32 cpu)
 
 	if (!is_crowd(waiting))
 		return tc->slice_ns;
-	slice = slice_of_quantum(ROUND_NS / (u64)waiting);
+	slice = slice_of_quantum(sums.round_ns / (u64)waiting);
 	return slice < tc->slice_ns ? slice : tc->slice_ns;
 }
 

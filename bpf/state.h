@@ -6,16 +6,6 @@
 #ifndef HEARTH_STATE_H
 #define HEARTH_STATE_H
 
-/* The kernel's watchdog ends a scheduler under which a task waits for this long. */
-#define TIMEOUT_MS 10000
-
-/* How long a task waits at most before it goes first; how long a round of all that wait for a CPU
- * may take; and how long after its time a task that its CPU has not taken is left to others. */
-#define PATIENCE_NS (TIMEOUT_MS * 1000000ull * 3 / 10)
-#define ROUND_NS (TIMEOUT_MS * 1000000ull / 10)
-#define GRACE_NS (TIMEOUT_MS * 1000000ull / 20)
-/* For how long CPUs have been idle beside a fragment before it is split. */
-#define SPLIT_NS (TIMEOUT_MS * 1000000ull / 100)
 
 /* Two clock ticks of 10 ms of System V (prio = base + cpu / 2), four of 4.3BSD (p_cpu / 4). */
 #define SYSTEM_V_POINT_NS 20000000ull
@@ -34,6 +24,8 @@
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
+/* The kernel's watchdog ends a scheduler under which a task waits for this long; as in its operations. */
+host_constant u32 watchdog_ms = HEARTH_WATCHDOG_MS;
 /* Written by the host: the first shape before the start, what is published at any time. */
 struct hearth_shape shapes[HEARTH_SHAPES];
 struct hearth_plan plans[HEARTH_PLANS];
@@ -71,7 +63,10 @@ struct sums {
 	u64 slept;
 	/* fair: how far behind the clock a task counts that waits for another CPU. */
 	u64 foreign;
-	/* Jiffies: see waits.h. */
+	/* How long a round of all that wait for a CPU may take. */
+	u64 round_ns;
+	/* Jiffies: how long a task waits at most before it goes first, and how long after its time
+	 * one that its CPU has not taken is left to others; see waits.h. */
 	u64 patience;
 	u64 grace;
 	/* Of an epoch of virtual time: log2 of its length, and its length less one; jiffies for
@@ -86,19 +81,22 @@ struct sums {
 
 static __always_inline void sums_make(void)
 {
+	u64 watchdog_ns = watchdog_ms * 1000000ull;
+
 	sums.slice = policy.quantum_ns > policy.tick_ns ? policy.quantum_ns - policy.tick_ns : 1;
-	sums.crowd = ROUND_NS / (policy.quantum_ns + policy.tick_ns);
+	sums.round_ns = watchdog_ns / 10;
+	sums.crowd = sums.round_ns / (policy.quantum_ns + policy.tick_ns);
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.foreign = sums.own_credit + policy.time_ns;
 	sums.slept = sums.foreign + policy.quantum_ns;
 	sums.bound = sums.slept + policy.tick_ns + policy.fragment_ns;
-	sums.patience = PATIENCE_NS / policy.tick_ns;
-	sums.grace = GRACE_NS / policy.tick_ns;
+	sums.patience = watchdog_ns * 3 / 10 / policy.tick_ns;
+	sums.grace = watchdog_ns / 20 / policy.tick_ns;
 	while (sums.epoch_bits < 40 && 3ull << sums.epoch_bits <= policy.fragment_ns * 2)
 		sums.epoch_bits++;
 	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
 	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
-	sums.split = SPLIT_NS / policy.tick_ns;
+	sums.split = watchdog_ns / 100 / policy.tick_ns;
 	sums.point_ns = policy.discipline == HEARTH_BSD ? BSD_POINT_NS : SYSTEM_V_POINT_NS;
 }
 

@@ -5,11 +5,11 @@
  *
  * Usage over weight, credits and classes can ask for any wait: a task of weight 1
  * beside one of weight 10,000 deserves a slice in minutes. So a task that has waited
- * for PATIENCE_NS goes first: a tick finds it, and from then on its CPU takes the one that
- * has waited longest, at each dispatch, until none is left. Slices are such that a round takes
- * ROUND_NS at most (slices.h), so
+ * for three tenths of that time goes first: a tick finds it, and from then on its CPU takes the
+ * one that has waited longest, at each dispatch, until none is left. Slices are such that a round
+ * takes a tenth at most (slices.h), so
  *
- *   wait <= PATIENCE_NS + ROUND_NS + a slice and a tick
+ *   wait <= patience + round + a slice and a tick
  *
  * as long as a tick for each that waits is less than a round.
  *

@@ -82,6 +82,7 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
     let mut globals = vec![
         ("policy", Policy::c()),
         ("topology", Topology::c()),
+        ("watchdog_ms", u32::c()),
         ("stalls", bool::c()),
         ("stats", <[CpuStats; MAX_CPUS]>::c()),
         ("shapes", <[Shape; SHAPES]>::c()),

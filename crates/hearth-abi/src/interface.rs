@@ -6,6 +6,8 @@ use bytemuck::{Pod, Zeroable};
 constants! { all {
     /// CPUs that the scheduler can serve: those of lower numbers. A power of two.
     HEARTH_MAX_CPUS => MAX_CPUS: usize = 512;
+    /// For how long a task may wait before the kernel ends the scheduler, if the host says nothing else.
+    HEARTH_WATCHDOG_MS => WATCHDOG_MS: u32 = 10_000;
     /// Parts of the machine, at most.
     HEARTH_MAX_PARTS => MAX_PARTS: usize = 64;
     /// CPUs of a cell, at most.

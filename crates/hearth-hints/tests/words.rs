@@ -143,6 +143,8 @@ fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
     let mut asked = None;
     run.until("nobody asks again", |run| {
         run.order("work 1 3000");
+        // Orders do not pile up.
+        run.ask("fragment");
         asked = daemon.socket.accept().ok();
         asked.is_some()
     });

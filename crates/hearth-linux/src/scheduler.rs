@@ -16,6 +16,7 @@ use libbpf_rs::{Link, OpenObject};
 use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr;
+use std::time::Duration;
 
 #[allow(warnings, clippy::all)]
 pub(crate) mod bpf {
@@ -27,8 +28,16 @@ pub(crate) mod bpf {
 pub struct Options {
     /// Only tasks of the scheduling class `SCHED_EXT` are Hearth's; else all of the class `SCHED_OTHER`.
     pub partial: bool,
+    /// For how long a task may wait before the kernel ends the scheduler; ten seconds if nothing is said.
+    pub watchdog: Option<Duration>,
     /// For tests: tasks that wait never run, until the kernel ends the scheduler.
     pub stalls: bool,
+}
+
+impl Options {
+    fn watchdog_ms(&self) -> u32 {
+        self.watchdog.map_or(seam::WATCHDOG_MS, |time| u32::try_from(time.as_millis()).unwrap_or(u32::MAX))
+    }
 }
 
 /// Why the kernel let go of the scheduler.
@@ -85,10 +94,12 @@ impl Scheduler {
         log::keep();
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
         let policy_row = seam::Policy::new(policy, kernel::tick_ns());
-        set_constants(&mut open, &policy_row, &topology, options.stalls)?;
+        let watchdog_ms = options.watchdog_ms();
+        set_constants(&mut open, &policy_row, &topology, watchdog_ms, options.stalls)?;
         set_shape(&mut open, &seam::Shape::undivided(&host.domains()))?;
         // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
         let operations = unsafe { &mut *open.struct_ops.hearth_ops };
+        operations.timeout_ms = watchdog_ms;
         if options.partial {
             operations.flags |= seam::OPS_SWITCH_PARTIAL;
         }
@@ -231,6 +242,7 @@ fn set_constants(
     open: &mut bpf::OpenHearthSkel<'_>,
     policy: &seam::Policy,
     topology: &seam::Topology,
+    watchdog_ms: u32,
     stalls: bool,
 ) -> Result<(), Error> {
     let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
@@ -240,6 +252,7 @@ fn set_constants(
     };
     put(offset_of!(rodata, policy), bytes_of(policy))?;
     put(offset_of!(rodata, topology), bytes_of(topology))?;
+    put(offset_of!(rodata, watchdog_ms), &watchdog_ms.to_ne_bytes())?;
     put(offset_of!(rodata, stalls), &[u8::from(stalls)])
 }
 
@@ -266,7 +279,7 @@ mod tests {
         let mut open = HearthSkelBuilder::default().open(&mut object).unwrap();
         let policy = seam::Policy::new(&Policy::affinity(3, 2), 4_000_000);
         let topology = seam::Topology::new(4, &[vec![0, 1], vec![2, 3]], |cpu| cpu / 2).unwrap();
-        set_constants(&mut open, &policy, &topology, true).unwrap();
+        set_constants(&mut open, &policy, &topology, 2_000, true).unwrap();
         let constants = open.maps.rodata_data.as_deref().unwrap();
         assert_eq!(constants.policy.tick_ns, policy.tick_ns);
         assert_eq!(constants.policy.processor_ns, policy.processor_ns);
@@ -274,6 +287,6 @@ mod tests {
             (constants.topology.nr_cpus, constants.topology.domain_of[..4].to_vec()),
             (4, vec![0, 0, 1, 1])
         );
-        assert!(constants.stalls);
+        assert_eq!((constants.watchdog_ms, constants.stalls), (2_000, true));
     }
 }

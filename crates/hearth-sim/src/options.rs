@@ -23,6 +23,8 @@ pub struct Options {
     pub longest_idle_ns: u64,
     /// Whether all CPUs tick at once; if not, when each does follows from the seed.
     pub ticks_in_step: bool,
+    /// How long a task may wait before the kernel's watchdog ends the scheduler, in ms.
+    pub watchdog_ms: u32,
     /// Whether the scheduler has a defect: no task leaves a queue. For tests.
     pub stalls: bool,
     /// Whether to count misses by cause, which takes two bytes for each line and cache domain. Otherwise all such
@@ -49,6 +51,7 @@ impl Default for Options {
             longest_wait_ns: u64::MAX,
             longest_idle_ns: 0,
             ticks_in_step: true,
+            watchdog_ms: hearth_abi::WATCHDOG_MS,
             stalls: false,
             causes: true,
             record_misses: false,

@@ -94,6 +94,16 @@ impl Scheduler {
         Ok(())
     }
 
+    /// How long a task may wait before the kernel ends the scheduler: before [`Self::init`].
+    pub fn set_watchdog_ms(&self, ms: u32) -> Result<(), Error> {
+        // SAFETY: state.h and hearth.bpf.c define them with these types, and no callback runs meanwhile.
+        unsafe {
+            self.symbol(c"watchdog_ms")?.cast::<u32>().write(ms);
+            (&raw mut (*self.symbol(c"hearth_ops")?.cast::<Ops>()).timeout_ms).write(ms);
+        }
+        Ok(())
+    }
+
     /// Where plans for this scheduler are published. One at a time.
     pub fn board(self: &Rc<Self>) -> Result<Board, Error> {
         let (published, shapes) = (self.symbol(c"published")?.cast(), self.symbol(c"shapes")?.cast());

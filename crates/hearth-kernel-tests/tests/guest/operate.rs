@@ -115,7 +115,7 @@ hearth status
 cat /tmp/log
 
 section stall
-hearth start
+hearth start --watchdog 2s
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 for cpu in 0 1 2 3 4 5 6 7; do
 	for server in ext fair; do echo 0 >/sys/kernel/debug/sched/${server}_server/cpu$cpu/runtime; done
@@ -123,9 +123,9 @@ done
 taskset 8 sh -c 'while :; do :; done' &
 spinner=$!
 sleep 0.2
-tasks hog 3 20000 >/dev/null &
-# The kernel looks every 5 s for tasks that have waited for 10 s.
-sleep 17
+tasks hog 3 5000 >/dev/null &
+# The kernel looks each second for tasks that have waited for two.
+sleep 4
 kill -9 $! $spinner
 hearth status
 cat /run/hearth/log
@@ -270,7 +270,7 @@ fn an_end_from_the_console_is_told_and_remembered() {
 fn a_stall_names_the_task_the_cpu_and_the_real_time_hog() {
     let Some(output) = output() else { return };
     let text = text(output, "stall");
-    assert!(text.contains("waited at CPU 3 for 1"), "{text}");
+    assert!(text.contains("waited at CPU 3 for 2"), "{text}");
     assert!(text.contains("SCHED_FIFO priority 10) on CPU 3, 100 % of the time"), "{text}");
     assert!(records(output, "stall", "dump").iter().any(|dump| dump.text("dump") == Some("1")), "{text}");
 }

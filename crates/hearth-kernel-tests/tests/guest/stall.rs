@@ -1,7 +1,8 @@
 //! A scheduler whose tasks do not run is thrown out by the kernel, and Hearth says why.
 //!
 //! Once a real-time task holds a CPU, nothing of which is left for others, and a task is bound to it: as
-//! far as the kernel can tell, the scheduler has forgotten the task; its watchdog looks every five seconds.
+//! far as the kernel can tell, the scheduler has forgotten the task; its watchdog looks each second for tasks that have waited
+//! for two.
 //! And once it has.
 
 use hearth_guest::{Kernel, Output};
@@ -9,14 +10,14 @@ use hearth_kernel_tests::{Shared, first, line, records, text};
 
 const SCRIPT: &str = "
 section start
-start
+start --watchdog 2s
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 for server in fair ext; do
 	echo 0 >/sys/kernel/debug/sched/${server}_server/cpu2/runtime
 done
 section tasks
 tasks spin 1000 0 2 &
-tasks hog 2 20000
+tasks hog 2 5000
 wait
 section state
 state
@@ -31,11 +32,11 @@ await disabled
 section stalling
 # Who waits for the start may be forgotten, too, and miss it: then again.
 for try in 1 2 3; do
-	bench start /tmp/log hearth start --foreground --pages none --stall && break
+	bench start /tmp/log hearth start --foreground --pages none --watchdog 2s --stall && break
 	cat /tmp/log
 	grep -q 'the kernel ended the scheduler' /tmp/log || exit 1
 done
-tasks spin 13000 0,0,0,0,0,0,0,0,0,0,0,0 >/tmp/spinners &
+tasks spin 4000 0,0,0,0,0,0,0,0,0,0,0,0 >/tmp/spinners &
 while state | grep -q enabled; do usleep 10000; done
 hearth start --pages none >/tmp/next 2>&1
 echo next=$?

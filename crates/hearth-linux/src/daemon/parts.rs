@@ -36,6 +36,8 @@ pub struct Work {
     pub isolation: Option<Arc<Isolation>>,
     /// Whether programs may ask for sets where there is no scheduler.
     pub cpusets: bool,
+    /// See [`Options::watchdog`].
+    pub watchdog: Option<Duration>,
     /// For tests: see [`Options::stalls`].
     pub stalls: bool,
     /// For tests: after some steps the planner never returns.
@@ -114,7 +116,7 @@ impl Parts {
         self.words = None;
         self.scheduler = None;
         let host = host::read(Path::new("/"))?;
-        let options = Options { partial: work.only.is_some(), stalls: work.stalls };
+        let options = Options { partial: work.only.is_some(), watchdog: work.watchdog, stalls: work.stalls };
         let scheduler = self.scheduler.insert(Scheduler::start(policy, &host, options)?);
         self.words = scheduler.words()?.map(|programs| Words::listen(&run_folder(), programs)).transpose()?;
         memory::give_back();

@@ -3,6 +3,7 @@
 use super::{Kernel, State, Task};
 use crate::options::Options;
 use crate::program::TaskId;
+use std::fmt;
 
 /// Looks after each step for what no kernel may do: lose a task, run it twice, let it wait for too long, or
 /// (unless tasks are attached) leave a CPU idle for too long beside a task that may run there.
@@ -30,13 +31,27 @@ impl Audit {
     }
 
     fn look_for_idle(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
-        let idles = kernel.idles_beside_work().filter(|_| !self.attached);
-        if idles.is_none() {
+        let idles = if self.attached { None } else { kernel.idles_beside_work() };
+        let Some(idles) = idles else {
             self.idles_since_ps = None;
             return None;
-        }
+        };
         let since_ps = *self.idles_since_ps.get_or_insert(now_ps);
-        idles.filter(|_| (now_ps - since_ps) / 1000 >= self.longest_idle_ns)
+        ((now_ps - since_ps) / 1000 >= self.longest_idle_ns).then(|| idles.to_string())
+    }
+}
+
+/// A CPU that is idle beside work.
+struct Idles {
+    cpu: usize,
+    waiting: usize,
+    coming: usize,
+}
+
+impl fmt::Display for Idles {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, waiting, coming } = self;
+        write!(out, "CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
     }
 }
 
@@ -80,11 +95,11 @@ impl Kernel {
             State::Waiting => running == 0 && queued != task.is_higher(),
             State::Blocked | State::Dead => running == 0 && !queued,
         };
-        let label = task.scx.label();
-        (!right).then(|| format!("{label} is {state:?}, runs on {running} CPUs, queued: {queued}"))
+        (!right)
+            .then(|| format!("{} is {state:?}, runs on {running} CPUs, queued: {queued}", task.scx.label()))
     }
 
-    fn idles_beside_work(&self) -> Option<String> {
+    fn idles_beside_work(&self) -> Option<Idles> {
         // A CPU that was idle and has been told to look is as good as running.
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
         let is_idle = |cpu: &usize| self.scx.online() >> cpu & 1 == 1 && !self.is_active(*cpu);
@@ -93,9 +108,7 @@ impl Kernel {
             let is_free = |task: &&Task| task.scx.sched.declared.get() == 0;
             let waits = |task: &&Task| task.scx.waits_since_ps().is_some() && task.scx.may_run_on(cpu);
             let waiting = self.tasks.iter().filter(is_free).filter(waits).count();
-            (waiting > coming).then(|| {
-                format!("CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
-            })
+            (waiting > coming).then_some(Idles { cpu, waiting, coming })
         })
     }
 }

@@ -122,7 +122,7 @@ impl Kernel {
     ) -> Result<Self, Error> {
         let ports = hardware.borrow().ports().to_vec();
         let scx = Rc::new(Scx::new(Ports::new(&ports), Shape::new(machine)));
-        let load = loader(&scx, machine, policy, options.stalls);
+        let load = loader(&scx, machine, policy, options);
         let memory = Memory::new(Rc::clone(hardware));
         Ok(Self {
             costs: Costs::new(machine, &memory),
@@ -264,10 +264,12 @@ impl Kernel {
     }
 }
 
-fn loader(scx: &Rc<Scx<Ports>>, machine: &Machine, policy: &Policy, stalls: bool) -> Load {
+fn loader(scx: &Rc<Scx<Ports>>, machine: &Machine, policy: &Policy, options: &Options) -> Load {
+    let Options { watchdog_ms, stalls, .. } = *options;
     let (scx, machine, policy) = (Rc::clone(scx), machine.clone(), policy.clone());
     Box::new(move |online| {
         let scheduler = Scheduler::load(&scx, &policy, &machine, online)?;
+        scheduler.set_watchdog_ms(watchdog_ms)?;
         if stalls {
             scheduler.stall()?;
         }

@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -47,6 +48,9 @@ pub struct Arguments {
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
     foreground: bool,
+    /// Have the kernel end the scheduler when a task has waited for so long, from 1s to 30s: for tests
+    #[arg(long, hide = true, value_name = "TIME", value_parser = watchdog)]
+    watchdog: Option<Duration>,
     /// Let no task run that waits, to see what the kernel does: for tests
     #[arg(long, hide = true)]
     stall: bool,
@@ -63,6 +67,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let work = if arguments.no_scheduler { choice.work_without_scheduler() } else { choice.work() };
     let mut work = Work {
         gang_row: Some(arguments.gang_row),
+        watchdog: arguments.watchdog,
         stalls: arguments.stall,
         planner_stalls: arguments.stall_planner,
         ..work?
@@ -84,9 +89,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn gang_row(text: &str) -> Result<Duration, String> {
-    let row = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    let may_be = Duration::from_millis(10)..=Duration::from_secs(10);
-    if may_be.contains(&row) { Ok(row) } else { Err("10ms to 10s are possible".into()) }
+    within(text, Duration::from_millis(10)..=Duration::from_secs(10), "10ms to 10s")
+}
+
+/// The kernel allows no more.
+fn watchdog(text: &str) -> Result<Duration, String> {
+    within(text, Duration::from_secs(1)..=Duration::from_secs(30), "1s to 30s")
+}
+
+fn within(text: &str, may_be: RangeInclusive<Duration>, words: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if may_be.contains(&time) { Ok(time) } else { Err(format!("{words} are possible")) }
 }
 
 fn tell(event: Event<'_>) {
