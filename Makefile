@@ -55,7 +55,8 @@ static: packages
 	@mkdir -p $(dir $(STATIC))
 	@cp $(TARGET)/$(TRIPLE)/dist/hearth $(STATIC).new && mv $(STATIC).new $(STATIC)
 
-DEB := $(TARGET)/deb
+# Where crates/hearth/Cargo.toml looks for what it packs, wherever cargo builds.
+DEB := target/deb
 
 deb: static
 	@rm -rf $(DEB) && mkdir -p $(DEB)

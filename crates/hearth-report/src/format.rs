@@ -34,6 +34,11 @@ pub fn signed_count(value: f64) -> String {
     format!("{sign}{}", count(value.abs()))
 }
 
+/// With one digit behind the point: `42.1`.
+pub fn tenths(value: f64) -> String {
+    format!("{value:.1}")
+}
+
 /// A count in millions.
 pub fn millions(count: f64) -> String {
     significant(count / 1e6)

@@ -4,9 +4,11 @@
 pub mod bars;
 mod figure;
 pub mod format;
+pub mod measure;
 mod page;
 pub mod perfetto;
 pub mod plot;
 
 pub use figure::Figure;
+pub use measure::Measure;
 pub use page::Page;

@@ -3,9 +3,11 @@
 use super::{Figure, format};
 use crate::Run;
 use hearth_machine::list::show_list;
+use hearth_report::bars::CAUSES;
+use hearth_report::measure::{self, Measure, Parts};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Planned, Tally};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One workload on one machine under several policies. The first policy is what the others are
 /// compared with.
@@ -40,33 +42,116 @@ pub struct PolicyRuns {
     pub runs: Vec<Run>,
 }
 
-/// The figures that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// The figures that are compared, as [`MEASURES`] says; causes in the order of `hearth_hardware::Cause`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs, reason = "MEASURES says what each means")]
 pub struct Summary {
-    /// CPU time of all applications but those in the background, in seconds.
-    #[serde(skip)]
     pub cpu_s: Figure,
-    /// When the last of these applications ended, in seconds.
-    #[serde(skip)]
     pub last_end_s: Figure,
-    /// Mean of the applications' execution times, in seconds.
     pub execution_s: Figure,
-    /// References that left the CPUs' caches.
     pub misses: Figure,
-    /// The same by cause, in the order of `hearth_hardware::Cause`.
     pub causes: [Figure; 5],
-    /// Idle time of all CPU time, in percent.
     pub idle_percent: Figure,
-    /// Switches to another task.
     pub switches: Figure,
-    /// Starts on another CPU than the last.
     pub cpu_moves: Figure,
-    /// Of these, in another cache domain.
     pub domain_moves: Figure,
-    /// Of these, on another memory node.
     pub node_moves: Figure,
-    /// Mean effective time slice, in milliseconds.
     pub slice_ms: Figure,
+}
+
+/// How many of [`MEASURES`] are results, which affinity can change for who waits for the programs or pays for
+/// the machine; the others are what they come from.
+pub const RESULTS: usize = 4;
+
+type Of = Measure<Summary>;
+
+/// What a summary has.
+pub const MEASURES: [Measure<Summary>; 10] = [
+    Of::of_unit(
+        "cpu_s",
+        "CPU time",
+        "s",
+        "time that tasks of all applications ran, in sum; without applications in the background",
+        |is| is.cpu_s,
+    )
+    .with_change(),
+    Of::of_unit(
+        "last_end_s",
+        "last end",
+        "s",
+        "from the start until the last application ended; without those in the background",
+        |is| is.last_end_s,
+    )
+    .with_change(),
+    Of::of_unit(
+        "execution_s",
+        "mean time",
+        "s",
+        "execution time of the workload, as papers have it: the mean of its applications' execution times. An \
+         application's time is from its start, which is 0 unless the workload is staggered, until its last task \
+         ended",
+        |is| is.execution_s,
+    ),
+    Measure {
+        show: format::millions,
+        ..Of::of_unit(
+            "misses",
+            "misses",
+            "M",
+            "references that left the CPUs' caches: served by memory, or by the cache of another cache domain. \
+             What a monitor on the bus would count. Instruction fetches count too. JSON has single ones",
+            |is| is.misses,
+        )
+    }
+    .with_change(),
+    Measure {
+        show: format::tenths,
+        ..Of::of_unit(
+            "idle_percent",
+            "idle",
+            "%",
+            "time that CPUs had nothing to run, of all CPUs' time until the last task ended",
+            |is| is.idle_percent,
+        )
+    },
+    Of::count("switches", "switches", "a CPU began to run another task than the one it ran last", |is| {
+        is.switches
+    }),
+    Of::count("cpu_moves", "CPU moves", "a task began to run on another CPU than its last one", |is| {
+        is.cpu_moves
+    }),
+    Of::count(
+        "domain_moves",
+        "domain moves",
+        "of these: to another cache domain. Left out where it is the same for every policy as CPU moves",
+        |is| is.domain_moves,
+    )
+    .where_it(|rows| rows.iter().any(|is| is.domain_moves != is.cpu_moves)),
+    Of::count(
+        "node_moves",
+        "node moves",
+        "of these: to another memory node. Left out where there are none",
+        |is| is.node_moves,
+    )
+    .where_it(|rows| rows.iter().any(|is| is.node_moves.high > 0.0)),
+    Of::of_unit("slice_ms", "slice", "ms", "mean effective time slice, of those of 1 ms or more", |is| {
+        is.slice_ms
+    }),
+];
+
+/// Of [`MEASURES`] those that are sums.
+pub const PARTS: [Parts<Summary>; 1] = [Parts {
+    key: "causes",
+    of: "misses",
+    title: "Cache misses by cause",
+    names: &CAUSES,
+    figures: |is| &is.causes,
+}];
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        measure::serialize(&MEASURES, &PARTS, self, serializer)
+    }
 }
 
 impl Summary {
@@ -131,6 +216,15 @@ impl PolicyRuns {
 }
 
 impl Comparison {
+    /// [`MEASURES`] as they are shown: times in ms where the base, on a machine of today, is done within a second.
+    pub fn measures(&self) -> [Measure<Summary>; MEASURES.len()] {
+        let is_short = self.base().is_some_and(|base| base.summary.last_end_s.mean < 1.0);
+        MEASURES.map(|measure| match measure.unit {
+            "s" if is_short => measure.shown_in("ms", 1e3),
+            _ => measure,
+        })
+    }
+
     /// The policy that the others are compared with.
     pub fn base(&self) -> Option<&PolicyRuns> {
         self.policies.first()
@@ -306,6 +400,12 @@ mod tests {
              CPU time beyond the spread of seeds 1 to 2, the last end and misses within it."
         );
         assert!(spread(&base, &base).ends_with("all within the spread of seeds 1 to 2."));
+    }
+
+    #[test]
+    fn the_docs_tell_of_each_measure() {
+        let table = measure::markdown(&MEASURES);
+        assert!(include_str!("../../../../docs/measures.md").contains(&table), "docs/measures.md:\n{table}");
     }
 
     #[test]

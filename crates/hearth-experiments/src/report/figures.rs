@@ -2,6 +2,7 @@
 
 use super::{Comparison, Figure, Summary, format};
 use hearth_report::bars::change;
+use hearth_report::measure::{Row, page_table};
 use maud::{Markup, html};
 
 /// The best policy's key figures against the first.
@@ -38,69 +39,17 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
     }
 }
 
-/// A column: its header, and its cell from a policy's figures and the base's.
-type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Markup);
-
-/// The columns; without those for moves that the machine cannot have.
-fn columns(comparison: &Comparison) -> Vec<Column> {
-    let any =
-        |differs: fn(&Summary) -> bool| comparison.policies.iter().any(|policy| differs(&policy.summary));
-    let mut columns: Vec<Column> = vec![
-        ("CPU time, s", |is, _| cell(&is.cpu_s, format::significant)),
-        ("change", |is, base| against(&is.cpu_s, base.map(|base| &base.cpu_s))),
-        ("last end, s", |is, _| cell(&is.last_end_s, format::significant)),
-        ("change", |is, base| against(&is.last_end_s, base.map(|base| &base.last_end_s))),
-        ("misses, M", |is, _| cell(&is.misses, format::millions)),
-        ("change", |is, base| against(&is.misses, base.map(|base| &base.misses))),
-        ("mean time, s", |is, _| cell(&is.execution_s, format::significant)),
-        ("idle, %", |is, _| cell(&is.idle_percent, |percent| format!("{percent:.1}"))),
-        ("switches", |is, _| cell(&is.switches, format::count)),
-        ("CPU moves", |is, _| cell(&is.cpu_moves, format::count)),
-    ];
-    if any(|summary| summary.domain_moves != summary.cpu_moves) {
-        columns.push(("domain moves", |is, _| cell(&is.domain_moves, format::count)));
-    }
-    if any(|summary| summary.node_moves.high > 0.0) {
-        columns.push(("node moves", |is, _| cell(&is.node_moves, format::count)));
-    }
-    columns.push(("slice, ms", |is, _| cell(&is.slice_ms, format::significant)));
-    columns
-}
-
 /// All figures by policy.
 pub(super) fn table(comparison: &Comparison) -> Markup {
-    let columns = columns(comparison);
+    let rows: Vec<Row<'_, Summary>> = comparison
+        .policies
+        .iter()
+        .map(|policy| Row { name: &policy.name, description: &policy.description, is: &policy.summary })
+        .collect();
     html! {
         section {
             h2 { "All figures" }
-            div.scroll {
-                table {
-                    thead { tr {
-                        th scope="col" { "policy" }
-                        @for (name, _) in &columns { th scope="col" { (name) } }
-                    } }
-                    tbody {
-                        @for (index, policy) in comparison.policies.iter().enumerate() {
-                            @let base = comparison.base().filter(|_| index > 0).map(|base| &base.summary);
-                            tr {
-                                th scope="row" title=(policy.description) { (policy.name) }
-                                @for (_, cell) in &columns { td { (cell(&policy.summary, base)) } }
-                            }
-                        }
-                    }
-                }
-            }
+            (page_table("policy", &comparison.measures(), &rows))
         }
-    }
-}
-
-fn against(figure: &Figure, base: Option<&Figure>) -> Markup {
-    html! { @if let Some(base) = base { (change(figure.change_percent(base))) } }
-}
-
-fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
-    html! {
-        (show(figure.mean))
-        @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
     }
 }

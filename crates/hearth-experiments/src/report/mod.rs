@@ -25,7 +25,7 @@ pub mod variants;
 use hearth_report::{Figure, Page, format};
 use maud::{Markup, html};
 
-pub use comparison::{Comparison, PolicyRuns, Summary};
+pub use comparison::{Comparison, MEASURES, PolicyRuns, RESULTS, Summary};
 pub use findings::Findings;
 pub use markdown::markdown;
 

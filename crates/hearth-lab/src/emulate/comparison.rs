@@ -2,8 +2,10 @@
 
 use hearth_emulate::Run;
 use hearth_emulate::counts::{Causes, Counts, Task};
+use hearth_report::bars::CAUSES;
+use hearth_report::measure::{self, Measure, Parts};
 use hearth_report::{Figure, format};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// One command on one machine under several schedulers. The first is what the others are compared with.
 #[derive(Debug, Serialize)]
@@ -39,35 +41,134 @@ pub struct SchedulerRuns {
     pub runs: Vec<Run>,
 }
 
-/// The figures that are compared: of all tasks but the idle ones.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// The figures that are compared, as [`MEASURES`] says: of all tasks but the idle ones. Parts are in the order of
+/// [`PARTS`].
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// CPU time of all tasks on the machine: a cycle for each instruction, and the stalls; in ms.
     pub cpu_ms: Figure,
-    /// Of this, in the kernel, in percent.
     pub kernel_percent: Figure,
-    /// CPU time of the CPU that had most of it, in ms: on the machine it takes no less.
     pub busiest_ms: Figure,
-    /// How far the guest's own clock moved, in ms.
     pub guest_ms: Figure,
-    /// Instructions.
     pub instructions: Figure,
-    /// References that the first level did not have, fetches among them.
     pub first_level_misses: Figure,
-    /// Where they were served, in the order of [`SERVED`].
     pub served: [Figure; 6],
-    /// References that left the CPUs' caches.
     pub misses: Figure,
-    /// The same by cause, in the order of [`CAUSES`](hearth_report::bars::CAUSES).
     pub causes: [Figure; 5],
-    /// Switches to another task.
     pub switches: Figure,
-    /// Starts on another CPU than the last.
     pub cpu_moves: Figure,
-    /// Of these, in another cache domain.
     pub domain_moves: Figure,
-    /// Of these, on another memory node.
     pub node_moves: Figure,
+}
+
+/// The place of the guest's clock among [`MEASURES`].
+const CLOCK: usize = 3;
+
+type Of = Measure<Summary>;
+
+/// What a summary has.
+pub const MEASURES: [Measure<Summary>; 11] = [
+    Of::of_unit(
+        "cpu_ms",
+        "CPU time",
+        "ms",
+        "of all tasks but the idle ones: a cycle of the machine for each instruction, what each reference takes \
+         beyond a first-level hit, and 40 cycles for a `PAUSE`, by which programs wait in loops",
+        |is| is.cpu_ms,
+    )
+    .with_change(),
+    Measure {
+        show: format::tenths,
+        ..Of::of_unit(
+            "kernel_percent",
+            "kernel",
+            "%",
+            "what part of it was in the kernel: system calls, page faults, interrupts, scheduling",
+            |is| is.kernel_percent,
+        )
+    },
+    Of::of_unit(
+        "busiest_ms",
+        "busiest CPU",
+        "ms",
+        "the CPU time of the CPU that had most: on the machine the command takes no less",
+        |is| is.busiest_ms,
+    ),
+    Of::of_unit(
+        "guest_ms",
+        "guest's clock",
+        "ms",
+        "how far the guest's own clock moved; with `--timed` that is the machine's time, called *elapsed*, and the \
+         first column",
+        |is| is.guest_ms,
+    ),
+    Measure {
+        show: format::millions,
+        ..Of::of_unit("instructions", "instructions", "M", "of programs and the kernel", |is| is.instructions)
+    },
+    Measure {
+        show: format::millions,
+        ..Of::of_unit(
+            "first_level_misses",
+            "first level misses",
+            "M",
+            "references that the first level did not have, fetches among them; in parts, by who `served` them",
+            |is| is.first_level_misses,
+        )
+    },
+    Measure {
+        show: format::millions,
+        ..Of::of_unit(
+            "misses",
+            "misses",
+            "M",
+            "references that no cache of the CPU had; in parts, by their [`causes`](measures.md#causes-of-misses). \
+             JSON has single ones",
+            |is| is.misses,
+        )
+    }
+    .with_change(),
+    Of::count("switches", "switches", "a CPU began to run another task than before", |is| is.switches),
+    Of::count("cpu_moves", "CPU moves", "a task began to run on another CPU than its last one", |is| {
+        is.cpu_moves
+    }),
+    Of::count(
+        "domain_moves",
+        "domain moves",
+        "of these: to another cache domain. Left out where it is the same under every scheduler as CPU moves",
+        |is| is.domain_moves,
+    )
+    .where_it(|rows| rows.iter().any(|is| is.domain_moves != is.cpu_moves)),
+    Of::count(
+        "node_moves",
+        "node moves",
+        "of these: to another memory node. Left out where there are none",
+        |is| is.node_moves,
+    )
+    .where_it(|rows| rows.iter().any(|is| is.node_moves.high > 0.0)),
+];
+
+/// Of [`MEASURES`] those that are sums.
+pub const PARTS: [Parts<Summary>; 2] = [
+    Parts {
+        key: "served",
+        of: "first_level_misses",
+        title: "Misses of the first level by who served them, M",
+        names: &SERVED,
+        figures: |is| &is.served,
+    },
+    Parts {
+        key: "causes",
+        of: "misses",
+        title: "Misses of all the CPUs' caches by cause, M",
+        names: &CAUSES,
+        figures: |is| &is.causes,
+    },
+];
+
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        measure::serialize(&MEASURES, &PARTS, self, serializer)
+    }
 }
 
 /// Who served a reference that the first level did not have.
@@ -153,6 +254,16 @@ impl SchedulerRuns {
 }
 
 impl Comparison {
+    /// [`MEASURES`] as they are shown: the time first, where the guest's clock tells it.
+    pub fn measures(&self) -> [Measure<Summary>; MEASURES.len()] {
+        let mut measures = MEASURES;
+        if self.is_timed {
+            measures[..=CLOCK].rotate_right(1);
+            measures[0] = Measure { name: "elapsed", ..measures[0] }.with_change();
+        }
+        measures
+    }
+
     /// The scheduler that the others are compared with.
     pub fn base(&self) -> Option<&SchedulerRuns> {
         self.schedulers.first()

@@ -4,6 +4,7 @@ use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
 use super::programs;
 use hearth_report::Page;
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, change, parted_bar, plain_bar};
+use hearth_report::measure::{self, cell};
 use hearth_report::plot::{color, legend};
 use hearth_report::{Figure, format};
 use maud::{Markup, html};
@@ -98,43 +99,16 @@ fn served(comparison: &Comparison) -> Markup {
 }
 
 fn figures(comparison: &Comparison) -> Markup {
-    type Column = (&'static str, fn(&Summary) -> Figure, fn(f64) -> String);
-    let columns: [Column; 9] = [
-        ("CPU time, ms", |is| is.cpu_ms, format::significant),
-        ("kernel, %", |is| is.kernel_percent, format::significant),
-        ("busiest CPU, ms", |is| is.busiest_ms, format::significant),
-        ("misses, M", |is| is.misses, format::millions),
-        ("guest's clock, ms", |is| is.guest_ms, format::significant),
-        ("switches", |is| is.switches, format::count),
-        ("CPU moves", |is| is.cpu_moves, format::count),
-        ("domain moves", |is| is.domain_moves, format::count),
-        ("node moves", |is| is.node_moves, format::count),
-    ];
+    let rows: Vec<measure::Row<'_, Summary>> = comparison
+        .schedulers
+        .iter()
+        .map(|runs| measure::Row { name: &runs.name, description: &runs.description, is: &runs.summary })
+        .collect();
     html! {
         section {
             h2 { "All figures" }
-            div.scroll { table {
-                thead { tr {
-                    th scope="col" { "scheduler" }
-                    @for (name, _, _) in columns { th scope="col" { (name) } }
-                } }
-                tbody {
-                    @for runs in &comparison.schedulers {
-                        tr {
-                            th scope="row" title=(runs.description) { (runs.name) }
-                            @for (_, of, show) in columns { td { (cell(&of(&runs.summary), show)) } }
-                        }
-                    }
-                }
-            } }
+            (measure::page_table("scheduler", &comparison.measures(), &rows))
         }
-    }
-}
-
-fn cell(figure: &Figure, show: fn(f64) -> String) -> Markup {
-    html! {
-        (show(figure.mean))
-        @if figure.low < figure.high { small { (show(figure.low)) " to " (show(figure.high)) } }
     }
 }
 

@@ -1,24 +1,29 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
+use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary};
 use super::programs;
-use crate::cells::{change, count, spread};
+use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
-use hearth_report::bars::CAUSES;
-use hearth_report::{Figure, format};
+use hearth_report::format;
+use hearth_report::measure::Parts;
 use std::iter;
+
+/// A terminal has no room for these.
+const ON_PAGES: [&str; 2] = ["instructions", "first_level_misses"];
 
 /// The tables, programs if asked for, and the summary.
 pub fn text(comparison: &Comparison, verbose: bool) -> String {
     let spread = if comparison.seeds.len() > 1 { " (means, with least..greatest)" } else { "" };
     let mut text = format!("{}, {}{spread}\n\n", comparison.title(), format::seeds(&comparison.seeds));
-    text.push_str(&format!("{}\n", costs(comparison)));
-    let figures = |title: &str, names: &[&str], of: fn(&Summary) -> &[Figure]| {
-        format!("\n{title}\n\n{}\n", parts(comparison, names, of))
-    };
-    text.push_str(&figures("Misses of the first level by who served them, M", &SERVED, |is| &is.served));
-    text.push_str(&figures("Misses of all the CPUs' caches by cause, M", &CAUSES, |is| &is.causes));
+    let rows: Vec<(&str, &Summary)> =
+        comparison.schedulers.iter().map(|runs| (runs.name.as_str(), &runs.summary)).collect();
+    let measures: Vec<_> =
+        comparison.measures().into_iter().filter(|measure| !ON_PAGES.contains(&measure.key)).collect();
+    text.push_str(&format!("{}\n", measures_of("scheduler", &measures, &rows)));
+    for parts in PARTS {
+        text.push_str(&format!("\n{}\n\n{}\n", parts.title, table_of_parts(comparison, &parts)));
+    }
     if verbose {
         text.push_str(&format!("\nEach program\n\n{}\n", each_program(comparison)));
     }
@@ -29,58 +34,13 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
     text
 }
 
-/// A column: its header, and its cell from a scheduler's figures and the base's.
-type Column = (&'static str, fn(&Summary, Option<&Summary>) -> Cell);
-
-/// The columns; without those for moves that the machine cannot have.
-fn columns(comparison: &Comparison) -> Vec<Column> {
-    let any = |differs: fn(&Summary) -> bool| comparison.schedulers.iter().any(|runs| differs(&runs.summary));
-    let mut columns: Vec<Column> = Vec::new();
-    if comparison.is_timed {
-        columns.push(("elapsed\nms", |is, _| spread(&is.guest_ms, format::significant)));
-        columns.push(("\nchange", |is, base| change(&is.guest_ms, base.map(|base| &base.guest_ms))));
-    }
-    let costs: [Column; 6] = [
-        ("CPU time\nms", |is, _| spread(&is.cpu_ms, format::significant)),
-        ("\nchange", |is, base| change(&is.cpu_ms, base.map(|base| &base.cpu_ms))),
-        ("kernel\n%", |is, _| number(format!("{:.1}", is.kernel_percent.mean))),
-        ("busiest\nCPU ms", |is, _| spread(&is.busiest_ms, format::significant)),
-        ("misses\nM", |is, _| spread(&is.misses, format::millions)),
-        ("\nchange", |is, base| change(&is.misses, base.map(|base| &base.misses))),
-    ];
-    columns.extend(costs);
-    if !comparison.is_timed {
-        columns.push(("guest's\nms", |is, _| spread(&is.guest_ms, format::significant)));
-    }
-    columns.push(("\nswitches", |is, _| count(&is.switches)));
-    columns.push(("CPU\nmoves", |is, _| count(&is.cpu_moves)));
-    if any(|summary| summary.domain_moves != summary.cpu_moves) {
-        columns.push(("domain\nmoves", |is, _| count(&is.domain_moves)));
-    }
-    if any(|summary| summary.node_moves.high > 0.0) {
-        columns.push(("node\nmoves", |is, _| count(&is.node_moves)));
-    }
-    columns
-}
-
-fn costs(comparison: &Comparison) -> Table {
-    let columns = columns(comparison);
-    let header: Vec<&str> = iter::once("\nscheduler").chain(columns.iter().map(|column| column.0)).collect();
-    let mut table = table(&header, 1);
-    for (index, scheduler) in comparison.schedulers.iter().enumerate() {
-        let base = comparison.base().filter(|_| index > 0).map(|base| &base.summary);
-        let cells = columns.iter().map(|column| column.1(&scheduler.summary, base));
-        table.add_row(iter::once(name(scheduler)).chain(cells));
-    }
-    table
-}
-
 fn name(scheduler: &SchedulerRuns) -> Cell {
     Cell::new(&scheduler.name).add_attribute(Attribute::Bold)
 }
 
 /// A table of parts that have one unit, without those that are nothing under every scheduler.
-fn parts(comparison: &Comparison, names: &[&str], of: fn(&Summary) -> &[Figure]) -> Table {
+fn table_of_parts(comparison: &Comparison, parts: &Parts<Summary>) -> Table {
+    let Parts { names, figures: of, .. } = *parts;
     let is_there =
         |part: &usize| comparison.schedulers.iter().any(|runs| of(&runs.summary)[*part].high > 0.0);
     let there: Vec<usize> = (0..names.len()).filter(is_there).collect();
@@ -129,8 +89,10 @@ fn each_program(comparison: &Comparison) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::MEASURES;
     use super::super::comparison::tests::comparison;
     use super::*;
+    use hearth_report::measure::markdown;
 
     #[test]
     fn all_figures_are_there_and_programs_if_asked_for() {
@@ -149,12 +111,17 @@ mod tests {
     #[test]
     fn time_stands_first_where_the_guests_clock_tells_it() {
         let mut compared = comparison(&[("kernel", &[(8, 1)])]);
-        let heads =
-            |compared: &Comparison| columns(compared).iter().map(|column| column.0).collect::<Vec<_>>();
-        assert!(heads(&compared).contains(&"guest's\nms") && !heads(&compared).contains(&"elapsed\nms"));
+        let names = |compared: &Comparison| compared.measures().map(|measure| measure.name);
+        assert_eq!(names(&compared)[..4], ["CPU time", "kernel", "busiest CPU", "guest's clock"]);
         compared.is_timed = true;
-        assert_eq!(heads(&compared)[..3], ["elapsed\nms", "\nchange", "CPU time\nms"]);
-        assert!(!heads(&compared).contains(&"guest's\nms"));
+        assert_eq!(names(&compared)[..4], ["elapsed", "CPU time", "kernel", "busiest CPU"]);
+        assert!(compared.measures()[0].changes);
+    }
+
+    #[test]
+    fn the_docs_tell_of_each_measure() {
+        let table = markdown(&MEASURES);
+        assert!(include_str!("../../../../docs/emulate.md").contains(&table), "docs/emulate.md:\n{table}");
     }
 
     #[test]
