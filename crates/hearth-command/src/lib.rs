@@ -6,6 +6,7 @@ pub mod generate;
 pub mod interrupt;
 pub mod names;
 pub mod output;
+pub mod program;
 mod style;
 pub mod table;
 

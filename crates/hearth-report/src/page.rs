@@ -47,7 +47,7 @@ impl Page<'_> {
                     }
                     main {
                         h1 { (self.summary) }
-                        p.about { (self.about) }
+                        div.about { (self.about) }
                         @if let Some(missing) = self.partial { p.partial { "This is partial: " (missing) } }
                         (self.body)
                     }

@@ -19,7 +19,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", label);
 label();
 
 for (const select of document.querySelectorAll("select[data-shows]")) {
-  const runs = document.querySelectorAll(`#${select.dataset.shows} [data-run]`);
+  const runs = select.closest("section").querySelectorAll("[data-run]");
   const show = () => runs.forEach((run) => run.classList.toggle("shown", run.dataset.run === select.value));
   select.addEventListener("change", show);
   show();

@@ -6,11 +6,10 @@ use crate::cli::Cli;
 use anyhow::{Context, anyhow};
 use clap::CommandFactory;
 use hearth_command::failure::{Failure, Outcome};
+use hearth_command::program;
 use hearth_machine::located;
-use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const LABORATORY: &str = "hearth-lab";
@@ -23,7 +22,7 @@ pub fn run(words: &[OsString]) -> Outcome {
     let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of_laboratory = OF_LABORATORY.contains(&name.as_str());
     let program = if is_of_laboratory { LABORATORY.to_owned() } else { format!("hearth-{name}") };
-    match find(&program) {
+    match program::find(&program) {
         Some(path) => {
             let error = Command::new(&path).arg0("hearth").args(words).exec();
             Err(error).with_context(|| format!("cannot run {}", path.display())).map_err(Failure::Failed)
@@ -34,23 +33,6 @@ pub fn run(words: &[OsString]) -> Outcome {
         ))),
         None => Err(unknown(&name, &program)),
     }
-}
-
-/// Beside this program, else on PATH.
-fn find(program: &str) -> Option<PathBuf> {
-    // Never a path: what is typed is a name.
-    if program.contains('/') {
-        return None;
-    }
-    let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = beside.into_iter().chain(env::split_paths(&path));
-    folders.map(|folder| folder.join(program)).find(|file| is_executable(file))
-}
-
-fn is_executable(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 fn unknown(name: &str, program: &str) -> Failure {

@@ -1,46 +1,40 @@
 //! Bars: a figure by policy, whole or in parts.
 
-use super::{Comparison, Figure, PolicyRuns, format};
+use super::{Comparison, Figure, PolicyRuns, Summary, format};
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, parted_bar, plain_bar};
 use hearth_report::plot::{Axis, legend};
 use maud::{Markup, html};
 
 /// CPU time by policy.
 pub(super) fn cpu_times(comparison: &Comparison) -> Markup {
-    let bars = Bars {
-        unit: "CPU time of all applications, s",
-        figures: of_each(comparison, |policy| policy.summary.cpu_s),
-        show: format::significant,
-    };
-    section_of("CPU time", &bars, comparison)
+    plain_section("CPU time", "CPU time of all applications, s", comparison, |is| is.cpu_s)
 }
 
 /// The end of the last application by policy.
 pub(super) fn last_ends(comparison: &Comparison) -> Markup {
-    let bars = Bars {
-        unit: "from the start to the end of the last application, s",
-        figures: of_each(comparison, |policy| policy.summary.last_end_s),
-        show: format::significant,
-    };
-    section_of("End of the last application", &bars, comparison)
+    let unit = "from the start to the end of the last application, s";
+    plain_section("End of the last application", unit, comparison, |is| is.last_end_s)
 }
 
 /// Mean execution time by policy.
 pub(super) fn execution_times(comparison: &Comparison) -> Markup {
-    let bars = Bars {
-        unit: "mean execution time of the applications, s",
-        figures: of_each(comparison, |policy| policy.summary.execution_s),
-        show: format::significant,
-    };
-    section_of("Execution time", &bars, comparison)
+    plain_section("Execution time", "mean execution time of the applications, s", comparison, |is| {
+        is.execution_s
+    })
 }
 
-fn section_of(heading: &str, bars: &Bars, comparison: &Comparison) -> Markup {
+fn plain_section(
+    heading: &str,
+    unit: &'static str,
+    comparison: &Comparison,
+    of: fn(&Summary) -> Figure,
+) -> Markup {
+    let figures = of_each(comparison, |policy| of(&policy.summary));
     html! {
         section {
             h2 { (heading) }
             p.hint { "Less is better. " (compared_with(comparison)) }
-            (bars.plain(comparison))
+            (Bars { unit, figures, show: format::significant }.plain(comparison))
         }
     }
 }

@@ -32,32 +32,67 @@ pub use markdown::markdown;
 const UNFINISHED: &str = "some runs were not finished.";
 const MADE: &str = "on a simulated machine.";
 
-/// The page of a comparison.
-pub fn compare_page(comparison: &Comparison) -> String {
-    let Comparison { workload, machine, machine_description, scale, seeds, .. } = comparison;
-    let subject = format!("{workload} on {machine}");
-    let page = Page {
-        subject: &subject,
-        heading: &subject,
-        summary: &unbroken(&comparison.sentences().join(" ")),
-        about: html! { (machine_description) ". Scale " (scale) ", " (format::seeds(seeds)) "." },
-        partial: comparison.partial.then_some(UNFINISHED),
-        body: html! {
-            (figures::tiles(comparison))
-            div.pair { (bars::cpu_times(comparison)) (bars::last_ends(comparison)) }
-            (bars::misses(comparison))
-            (sharing::section(comparison))
-            (places::section(comparison))
-            (clusters::section(comparison, None))
-            (slices::section(comparison))
-            (growth::section(comparison))
-            (timeline::section(comparison))
-            (figures::table(comparison))
-            @for plans in comparison.plans() { p { (plans) } }
+/// The page of comparisons, at least one: of a workload on a machine or more.
+pub fn compare_page(comparisons: &[Comparison]) -> String {
+    let subjects: Vec<String> = comparisons.iter().map(on_machine).collect();
+    let subject = subjects.join(", ");
+    let sentences = |comparison: &Comparison| unbroken(&comparison.sentences().join(" "));
+    let page = match comparisons {
+        [comparison] => Page {
+            subject: &subject,
+            heading: &subject,
+            summary: &sentences(comparison),
+            about: about(comparison),
+            partial: comparison.partial.then_some(UNFINISHED),
+            body: compared(comparison),
+            made: MADE,
         },
-        made: MADE,
+        _ => Page {
+            subject: &subject,
+            heading: &subject,
+            summary: "One workload on several machines",
+            about: html! {
+                @for (comparison, subject) in comparisons.iter().zip(&subjects) {
+                    p { b { (subject) ": " } (sentences(comparison)) }
+                }
+            },
+            partial: comparisons.iter().any(|comparison| comparison.partial).then_some(UNFINISHED),
+            body: html! {
+                @for (comparison, subject) in comparisons.iter().zip(&subjects) {
+                    h1 { (subject) }
+                    p.about { (about(comparison)) }
+                    (compared(comparison))
+                }
+            },
+            made: MADE,
+        },
     };
     page.render()
+}
+
+fn on_machine(comparison: &Comparison) -> String {
+    format!("{} on {}", comparison.workload, comparison.machine)
+}
+
+fn about(comparison: &Comparison) -> Markup {
+    let Comparison { machine_description, scale, seeds, .. } = comparison;
+    html! { (machine_description) ". Scale " (scale) ", " (format::seeds(seeds)) "." }
+}
+
+fn compared(comparison: &Comparison) -> Markup {
+    html! {
+        (figures::tiles(comparison))
+        div.pair { (bars::cpu_times(comparison)) (bars::last_ends(comparison)) }
+        (bars::misses(comparison))
+        (sharing::section(comparison))
+        (places::section(comparison))
+        (clusters::section(comparison, None))
+        (slices::section(comparison))
+        (growth::section(comparison))
+        (timeline::section(comparison))
+        (figures::table(comparison))
+        @for plans in comparison.plans() { p { (plans) } }
+    }
 }
 
 /// The page of judged experiments; at least one.

@@ -30,11 +30,11 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
     let x = Axis::between(from_ns as f64 / 1e9, to_ns as f64 / 1e9);
     let names = comparison.applications();
     html! {
-        section #timeline {
+        section {
             div.head {
                 h2 { "What ran where" }
                 label.script.unit {
-                    "Policy " select data-shows="timeline" {
+                    "Policy " select data-shows="runs" {
                         @for (index, (policy, _)) in kept.iter().enumerate() { option value=(index) { (policy.name) } }
                     }
                 }

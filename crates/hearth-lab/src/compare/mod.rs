@@ -5,13 +5,14 @@ mod table;
 
 use crate::progress::Bar;
 use crate::values;
+use anyhow::anyhow;
 use clap::Args;
-use hearth_command::failure::{self, Outcome};
+use hearth_command::failure::{self, Failure, Outcome};
 use hearth_command::names::{NO_PLANNER, planner_names};
 use hearth_command::{interrupt, output};
 use hearth_experiments::report::Comparison;
-use hearth_experiments::{PLANNERS, Runner, perfetto, report};
-use plan::Plan;
+use hearth_experiments::{Job, PLANNERS, Runner, perfetto, report};
+use plan::{Copies, Plan};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,7 @@ Examples:
   hearth compare --seeds 3 --report report.html  with the spread of three seeds, and a page
   hearth compare --trace sort.trace --copies 96 -m chiplet-64
   hearth compare --trace sort.trace --copies 8 -m host -p plain,fair,mine.toml
+  hearth compare --trace sort.trace --copies 1.5x -m chiplet-64,host --report report.html
   hearth compare -m sgi-4d340 -p standard,light,heavy,attached matrix+matrix
   hearth compare -m dash-16 -p standard,both,both+dash engineering
   hearth compare -m server-2s -p fair,fair+masks containers
@@ -32,9 +34,9 @@ pub struct Arguments {
     /// Programs to run together, joined by + (see `hearth list workloads`)
     #[arg(default_value = "pmake+pmake+pmake+pmake")]
     workload: String,
-    /// Machine: a name (see `hearth list machines`), host for this one, or a TOML file
-    #[arg(short, long, value_name = "NAME", default_value = "server-2s")]
-    machine: String,
+    /// Machines, joined by commas: names (see `hearth list machines`), host for this one, or TOML files
+    #[arg(short, long = "machine", value_name = "NAMES", value_delimiter = ',', default_value = "server-2s")]
+    machines: Vec<String>,
     /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
     /// policy behind a + if pages shall move, and a planner behind a +; the others are compared with the
     /// first
@@ -57,9 +59,9 @@ pub struct Arguments {
     /// Run copies of a recorded program instead (see `hearth record`)
     #[arg(long, value_name = "FILE", conflicts_with = "workload")]
     trace: Option<PathBuf>,
-    /// With --trace: how many copies
-    #[arg(long, value_name = "N", requires = "trace", default_value = "4", value_parser = copies)]
-    copies: usize,
+    /// With --trace: how many copies, or how many for each of the machine's CPUs, as 1.5x
+    #[arg(long, value_name = "N", requires = "trace", default_value = "4")]
+    copies: Copies,
     /// Show each application as well
     #[arg(short, long)]
     verbose: bool,
@@ -74,25 +76,31 @@ pub struct Arguments {
     perfetto: Option<PathBuf>,
 }
 
-fn copies(text: &str) -> Result<usize, String> {
-    values::count(text, 1..=1024)
-}
-
 pub fn run(arguments: &Arguments) -> Outcome {
     let files = [&arguments.report, &arguments.perfetto];
     files.into_iter().flatten().try_for_each(|path| output::check_writable(path))?;
-    let plan = Plan::new(arguments)?;
-    let stop = interrupt::flag()?;
-    let bar = Bar::new(plan.jobs.len());
-    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
-    let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&plan.jobs);
-    bar.finish();
-    let (comparison, errors) = plan.collect(results);
-    let is_interrupted = stop.load(Ordering::Relaxed);
-    if !comparison.policies.is_empty() {
-        show(arguments, &comparison)?;
+    if arguments.perfetto.is_some() && arguments.machines.len() > 1 {
+        return Err(Failure::input(anyhow!("--perfetto shows one machine: name one with --machine")));
     }
-    failure::of_runs(&errors, plan.jobs.len(), is_interrupted)
+    let plans: Vec<Plan> =
+        arguments.machines.iter().map(|machine| Plan::new(arguments, machine)).collect::<Result<_, _>>()?;
+    let jobs: Vec<Job> = plans.iter().flat_map(|plan| plan.jobs.iter().cloned()).collect();
+    let stop = interrupt::flag()?;
+    let bar = Bar::new(jobs.len());
+    let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
+    let results = Runner { threads, kept: None, progress: &bar, stop: Some(stop) }.run_all(&jobs);
+    bar.finish();
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    let (mut results, mut errors, mut comparisons) = (results.into_iter(), Vec::new(), Vec::new());
+    for plan in &plans {
+        let (comparison, failed) = plan.collect(results.by_ref().take(plan.jobs.len()));
+        errors.extend(failed);
+        comparisons.extend((!comparison.policies.is_empty()).then_some(comparison));
+    }
+    if !comparisons.is_empty() {
+        show(arguments, &comparisons)?;
+    }
+    failure::of_runs(&errors, jobs.len(), is_interrupted)
 }
 
 #[derive(Serialize)]
@@ -102,17 +110,29 @@ struct Json<'a> {
     comparison: &'a Comparison,
 }
 
-fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
-    if let Some(path) = &arguments.report {
-        output::write_file(path, report::compare_page(comparison).as_bytes())?;
+impl<'a> From<&'a Comparison> for Json<'a> {
+    fn from(comparison: &'a Comparison) -> Self {
+        Self { summary: comparison.sentences().join(" "), comparison }
     }
-    if let Some(path) = &arguments.perfetto {
+}
+
+/// At least one comparison.
+fn show(arguments: &Arguments, comparisons: &[Comparison]) -> Outcome {
+    if let Some(path) = &arguments.report {
+        output::write_file(path, report::compare_page(comparisons).as_bytes())?;
+    }
+    if let (Some(path), [comparison]) = (&arguments.perfetto, comparisons) {
         output::write_file(path, &perfetto::trace(comparison))?;
     }
     if arguments.json {
-        return output::print_json(&Json { summary: comparison.sentences().join(" "), comparison });
+        return match comparisons {
+            [comparison] if arguments.machines.len() == 1 => output::print_json(&Json::from(comparison)),
+            all => output::print_json(&all.iter().map(Json::from).collect::<Vec<_>>()),
+        };
     }
-    output::print(&table::text(comparison, arguments.verbose))?;
+    let texts: Vec<String> =
+        comparisons.iter().map(|comparison| table::text(comparison, arguments.verbose)).collect();
+    output::print(&texts.join("\n\n"))?;
     output::announce([&arguments.report, &arguments.perfetto]);
     Ok(())
 }

@@ -1,17 +1,49 @@
 //! What is to be run, and what came of it.
 
 use super::Arguments;
-use crate::names;
+use crate::{names, values};
 use hearth_command::failure::Failure;
 use hearth_experiments::report::{Comparison, PolicyRuns};
 use hearth_experiments::{Job, JobError, PLANNERS, Policies, Run, Workload};
 use hearth_machine::Machine;
 use hearth_sim::Options;
 use hearth_trace::Trace;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// The shortest time between two samples of CPU time, for the shortest programs.
 const SHORTEST_SAMPLE_NS: f64 = 5e6;
+
+/// How many copies of a program; or how many for each CPU, in hundredths.
+#[derive(Clone, Copy, Debug)]
+pub enum Copies {
+    Count(usize),
+    PerCpu(usize),
+}
+
+const MOST_COPIES: usize = 1024;
+
+impl Copies {
+    fn on(self, machine: &Machine) -> usize {
+        match self {
+            Self::Count(count) => count,
+            Self::PerCpu(hundredths) => (machine.cpus() * hundredths).div_ceil(100).min(MOST_COPIES),
+        }
+    }
+}
+
+impl FromStr for Copies {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let per_cpu = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+        match per_cpu.map(|number| number * 100.0) {
+            Some(hundredths @ 1.0..=10_000.0) => Ok(Self::PerCpu(hundredths.round() as usize)),
+            None if !text.ends_with('x') => values::count(text, 1..=MOST_COPIES).map(Self::Count),
+            _ => Err("give a whole number from 1 to 1024, or 0.01x to 100x the machine's CPUs".to_owned()),
+        }
+    }
+}
 
 /// The runs of a comparison.
 pub struct Plan {
@@ -25,8 +57,8 @@ pub struct Plan {
 
 impl Plan {
     /// Reads and checks everything that the arguments name.
-    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
-        let machine = Arc::new(names::machine(&arguments.machine)?);
+    pub fn new(arguments: &Arguments, machine: &str) -> Result<Self, Failure> {
+        let machine = Arc::new(names::machine(machine)?);
         let planner = PLANNERS.into_iter().find(|name| *name == arguments.planner);
         let policies = names::policies(&arguments.policies, planner)?;
         let workload = workload(arguments, &machine)?;
@@ -51,10 +83,13 @@ impl Plan {
     }
 
     /// The finished runs side by side, and what went wrong with the others.
-    pub fn collect(&self, results: Vec<Option<Result<Run, JobError>>>) -> (Comparison, Vec<JobError>) {
+    pub fn collect(
+        &self,
+        results: impl Iterator<Item = Option<Result<Run, JobError>>>,
+    ) -> (Comparison, Vec<JobError>) {
         let mut runs: Vec<Vec<Run>> = self.policies.iter().map(|_| Vec::new()).collect();
         let mut errors = Vec::new();
-        for (index, result) in results.into_iter().enumerate() {
+        for (index, result) in results.enumerate() {
             match result {
                 Some(Ok(run)) => runs[index % self.policies.len()].push(run),
                 Some(Err(error)) if !error.is_interruption() => errors.push(error),
@@ -87,5 +122,5 @@ fn workload(arguments: &Arguments, machine: &Machine) -> Result<Workload, Failur
         return Ok(workload);
     };
     Trace::open(path).map_err(Failure::input)?;
-    Ok(Workload::Trace { path: path.clone(), copies: arguments.copies })
+    Ok(Workload::Trace { path: path.clone(), copies: arguments.copies.on(machine) })
 }

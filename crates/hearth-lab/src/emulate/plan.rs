@@ -6,6 +6,7 @@ use crate::names::machine;
 use anyhow::{Context, anyhow};
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, POLICY};
+use hearth_command::program;
 use hearth_emulate::{EmulateError, Emulation, Files, Job, Named, Run, Scheduler, topology};
 use hearth_machine::located;
 use std::env;
@@ -102,10 +103,7 @@ impl Plan {
 
 /// The program that loads Hearth's scheduler, which every guest has: beside this one, or on PATH.
 fn hearth() -> Result<PathBuf, Failure> {
-    let beside = env::current_exe().ok().and_then(|own| Some(own.parent()?.to_owned()));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let mut files = beside.into_iter().chain(env::split_paths(&path)).map(|folder| folder.join("hearth"));
-    files.find(|file| file.is_file()).ok_or_else(|| {
+    program::find("hearth").ok_or_else(|| {
         Failure::Failed(anyhow!(
             "the program `hearth`, which every guest has, is neither beside this one nor on PATH; \
              `make build` in Hearth's sources builds it"
