@@ -11,7 +11,7 @@
 
 /* A power of two. CPU numbers may have holes. */
 #define HEARTH_MAX_CPUS 512
-/* For how long a task may wait before the kernel ends the scheduler, if the host says nothing else. */
+/* How long a task may wait before the kernel ends the scheduler, if the host says nothing else. */
 #define HEARTH_WATCHDOG_MS 10000
 
 /* How CPU time becomes an order; see usage.h. */

@@ -6,7 +6,6 @@
 #ifndef HEARTH_STATE_H
 #define HEARTH_STATE_H
 
-
 /* Two clock ticks of 10 ms of System V (prio = base + cpu / 2), four of 4.3BSD (p_cpu / 4). */
 #define SYSTEM_V_POINT_NS 20000000ull
 #define BSD_POINT_NS 40000000ull
@@ -24,7 +23,8 @@
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
-/* The kernel's watchdog ends a scheduler under which a task waits for this long; as in its operations. */
+/* The kernel's watchdog ends a scheduler under which a task waits for this long; as in its
+ * operations. */
 host_constant u32 watchdog_ms = HEARTH_WATCHDOG_MS;
 /* Written by the host: the first shape before the start, what is published at any time. */
 struct hearth_shape shapes[HEARTH_SHAPES];
