@@ -73,7 +73,7 @@ OUT := $(TARGET)/demo
 # What the demo does not run, the real kernel's half, is not built for it.
 demo: lab-packages
 	@echo "Building the simulated machine and its lab: one to two minutes the first time"
-	$(CARGO) build --release --locked -p hearth-lab
+	$(CARGO) build --release --locked --workspace --bin hearth-lab
 	@mkdir -p $(OUT)
 	@tools/demo $(RELEASE)/hearth-lab $(OUT) $(if $(SMALL),--small)
 
