@@ -8,6 +8,7 @@ mod board;
 mod cpusets;
 pub mod daemon;
 mod decisions;
+mod door;
 pub mod ending;
 mod error;
 pub mod exposition;

@@ -11,20 +11,20 @@
 //! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
 
 use crate::Error;
+use crate::door::{Door, Limits};
 use bytemuck::{Pod, Zeroable};
 use hearth_abi::Registration;
 use hearth_host::task::threads_of;
 use libbpf_rs::libbpf_sys;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::socket_peercred;
 use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The socket's name in the daemon's folder.
 pub const NAME: &str = "words";
@@ -83,34 +83,37 @@ impl Drop for Words {
 }
 
 fn serve(listener: &UnixListener, stopped: &UnixStream, registrar: &mut Registrar) {
+    let mut door = Door::new(Limits { request: PATIENCE, answer: PATIENCE, each_user: 64 });
     loop {
-        let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(stopped, PollFlags::IN)];
-        match poll(&mut fds, None::<&Timespec>) {
-            Ok(_) if !fds[1].revents().is_empty() => return,
+        let left = door.until().map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
+        let mut awaited = vec![PollFd::new(stopped, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        awaited.extend(door.awaited());
+        match poll(&mut awaited, left.as_ref()) {
+            Ok(_) if !awaited[0].revents().is_empty() => return,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
-        if let Ok((client, _)) = listener.accept() {
-            // A client that goes away, or says nothing, is its own loss.
-            let _ = answer(client, registrar);
+        for _ in 0..door.a_turn() {
+            let Ok((client, _)) = listener.accept() else { break };
+            door.admit_local(client, |_| size_of::<Asked>());
         }
+        let is_whole = |said: &[u8]| said.len() >= size_of::<Asked>();
+        door.turn(is_whole, |caller, said| answer(caller.process, said, registrar));
     }
 }
 
-fn answer(mut client: UnixStream, registrar: &mut Registrar) -> io::Result<()> {
-    client.set_nonblocking(false)?;
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let process = socket_peercred(&client)?.pid.as_raw_nonzero().get();
-    let mut said = [0; size_of::<Asked>()];
-    client.read_exact(&mut said)?;
-    let Asked { version, tid, word_at } = bytemuck::pod_read_unaligned(&said);
+/// 0 or an error's number; nothing to who says less than all.
+fn answer(process: i32, said: &[u8], registrar: &mut Registrar) -> Vec<u8> {
+    let Ok(Asked { version, tid, word_at }) = bytemuck::try_pod_read_unaligned(said) else {
+        return Vec::new();
+    };
     let known = match version {
         VERSION => registrar.register(process, tid, word_at),
         _ => Err(io::Error::from_raw_os_error(libc::EPROTONOSUPPORT)),
     };
     let result = known.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
-    client.write_all(&result.to_ne_bytes())
+    result.to_ne_bytes().to_vec()
 }
 
 /// A process's thread by the number that it has in the process's own namespace.

@@ -17,6 +17,7 @@
  *   tasks gaps MS COUNT                              tasks that note when they run
  *   tasks declare MS FRAGMENT,... [HOW]              tasks that declare what they work on
  *   tasks fragments THREADS EACH                    threads that declare many, one after the other
+ *   tasks callers SOCKET COUNT MS                    clients that want nothing but time
  *   tasks follow MS                                  prints how many CPUs it can get
  *
  * What runs for MS ms in spin and gaps ends earlier when it is sent SIGTERM, and prints what it
@@ -37,6 +38,7 @@ static const struct {
 	{"memory", command_memory},	{"pages", command_pages},
 	{"gaps", command_gaps},		{"follow", command_follow},
 	{"declare", command_declare},	{"fragments", command_fragments},
+	{"callers", command_callers},
 };
 
 int main(int argc, char **argv)

@@ -31,6 +31,7 @@ int command_gaps(int argc, char **argv);
 int command_follow(int argc, char **argv);
 int command_declare(int argc, char **argv);
 int command_fragments(int argc, char **argv);
+int command_callers(int argc, char **argv);
 
 /* A child that spins until it is killed, or its parent ends. */
 pid_t fork_spinner(void);

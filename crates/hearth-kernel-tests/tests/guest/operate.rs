@@ -115,6 +115,23 @@ sleep 0.5
 hearth status
 cat /tmp/log
 
+section hostile
+hearth start >/dev/null
+su joe -c "tasks callers /run/hearth/socket 300 6000" >/tmp/callers &
+hundredths() { cut -d' ' -f1 /proc/uptime | tr -d .; }
+sleep 0.5
+for try in 1 2 3; do
+	before=$(hundredths); hearth status >/tmp/said; echo said=$? took=$(($(hundredths) - before))
+done
+echo 0 >/sys/devices/system/cpu/cpu5/online
+await enabled
+echo 1 >/sys/devices/system/cpu/cpu5/online
+await enabled
+before=$(hundredths); hearth stop >/dev/null; echo stopped=$? took=$(($(hundredths) - before))
+wait $!
+cat /tmp/callers
+await disabled
+
 section stall
 hearth start --watchdog 2s
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
@@ -268,6 +285,18 @@ fn an_end_from_the_console_is_told_and_remembered() {
     let Some(output) = output() else { return };
     let text = text(output, "sysrq");
     assert_eq!(text.matches("sysrq-S").count(), 2, "{text}");
+}
+
+/// Three hundred that say nothing, come again when they are let go, and one that says a byte now and then.
+#[test]
+fn clients_without_privilege_make_nobody_wait() {
+    let Some(output) = output() else { return };
+    assert_eq!(numbers_in(output, "hostile", "said"), [0, 0, 0], "{}", text(output, "hostile"));
+    assert_eq!(numbers_in(output, "hostile", "stopped"), [0]);
+    // Hundredths of a second, of a guest that is as fast as one CPU of 125 MHz and busy.
+    let took = numbers_in(output, "hostile", "took");
+    assert!(took.iter().all(|took| *took < 200), "{took:?}");
+    assert!(numbers_in(output, "hostile", "came").iter().all(|came| *came > 100));
 }
 
 #[test]

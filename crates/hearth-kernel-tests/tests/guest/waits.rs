@@ -4,8 +4,10 @@ use hearth_guest::{Kernel, Output};
 use hearth_kernel_tests::{Shared, assert_untroubled, first, line, numbers, records, text};
 
 const MS: f64 = 1e6;
-/// Half of the time after which the kernel's watchdog is to end the scheduler.
+/// Half of the time after which the kernel's watchdog is to end the scheduler; and where nothing was said of it,
+/// as under policies whose slices alone are a good part of two seconds.
 const BOUND_NS: f64 = 1000.0 * MS;
+const DEFAULT_BOUND_NS: f64 = 5000.0 * MS;
 
 /// Each on a CPU of its own, side by side: what one does is not to disturb the others.
 const SCRIPT: &str = "
@@ -31,8 +33,8 @@ section status
 hearth status --json
 hearth stop
 section light-start
-start --policy light --watchdog 2s
-tasks spin 4000 0,-15 1 >/tmp/light &
+start --policy light
+tasks spin 9000 0,-15 1 >/tmp/light &
 wait
 section light
 cat /tmp/light
@@ -40,8 +42,8 @@ section light-state
 state
 hearth stop
 section heavy-start
-start --policy heavy --watchdog 2s
-tasks spin 4000 0,20,-10 1 >/tmp/heavy &
+start --policy heavy
+tasks spin 9000 0,20,-10 1 >/tmp/heavy &
 wait
 section heavy
 cat /tmp/heavy
@@ -61,26 +63,26 @@ fn longest_ns(output: &Output, section: &str, key: &str) -> f64 {
     waits.into_iter().fold(0.0, f64::max)
 }
 
-fn check(section: &str) {
+fn check(section: &str, bound_ns: f64) {
     let Some(output) = output() else { return };
     let longest = longest_ns(output, section, "nice");
-    assert!(longest < BOUND_NS, "{section}: a task waited {} ms", longest / MS);
+    assert!(longest < bound_ns, "{section}: a task waited {} ms", longest / MS);
 }
 
 #[test]
 fn nice_19_beside_nice_minus_20_runs_within_the_bound() {
-    check("nice");
+    check("nice", BOUND_NS);
 }
 
 #[test]
 fn nice_19_in_a_crowd_runs_within_the_bound() {
-    check("crowd");
+    check("crowd", BOUND_NS);
 }
 
 #[test]
 fn unequal_tasks_under_policies_with_large_credits_run_within_the_bound() {
-    check("light");
-    check("heavy");
+    check("light", DEFAULT_BOUND_NS);
+    check("heavy", DEFAULT_BOUND_NS);
 }
 
 #[test]

@@ -16,11 +16,13 @@
 
 use super::parts::Parts;
 use super::status::{ProgramId, Refusal, RefusalKind, Status, Tasks, Told};
+use crate::door::{Caller, Door, Limits};
 use crate::{Error, Scheduler};
 use hearth_policy::snapshot::Asks;
+use rustix::event::{PollFd, PollFlags};
 use std::fs;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::ErrorKind;
+use std::iter;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -30,14 +32,13 @@ use std::time::{Duration, Instant};
 /// A client that traces and does not ask for so long is gone.
 const TRACE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a client may take to say what it wants.
-const REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
+/// A client that says nothing wants the status.
+const LIMITS: Limits =
+    Limits { request: Duration::from_millis(100), answer: Duration::from_millis(500), each_user: 16 };
 
-/// The longest request, in bytes.
-const LONGEST_REQUEST: u64 = 64 << 10;
-
-/// How long a client may take to read its answer.
-const CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest request in bytes: root's, which may name many threads, and of whom may ask for the status only.
+const LONGEST_REQUEST: usize = 64 << 10;
+const LONGEST_OF_OTHERS: usize = 256;
 
 /// What a client may ask for.
 #[derive(Debug, PartialEq, Eq)]
@@ -112,22 +113,11 @@ impl Request {
         };
         words.next().is_none().then_some(request)
     }
-
-    /// One line, as far as it comes within the client's time.
-    fn read(client: &mut UnixStream) -> Option<Self> {
-        let mut line = Vec::new();
-        let mut limited = BufReader::new(client).take(LONGEST_REQUEST);
-        // A client that says nothing wants the status.
-        let _ = limited.read_until(b'\n', &mut line);
-        Self::parse(std::str::from_utf8(&line).ok()?)
-    }
 }
 
-/// Whether a client may see what single tasks do, and have the scheduler write it down.
-fn is_trusted(client: &UnixStream) -> bool {
-    let user = rustix::process::geteuid();
-    rustix::net::sockopt::socket_peercred(client)
-        .is_ok_and(|client| client.uid.is_root() || client.uid == user)
+/// Whether a user may see what single tasks do, and have the scheduler write it down.
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
 fn refuse(kind: RefusalKind, error: impl ToString) -> Vec<u8> {
@@ -190,6 +180,7 @@ fn answer_of(scheduler: &mut Scheduler, question: &Question) -> serde_json::Resu
 /// The daemon's end of the socket.
 pub(super) struct Control {
     listener: UnixListener,
+    door: Door<UnixStream>,
     /// When decisions were asked for last, while they are told.
     traced: Option<Instant>,
 }
@@ -206,10 +197,10 @@ impl Control {
         listener.set_nonblocking(true).map_err(Error::file(&path))?;
         // Everybody may ask for the status.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
-        Ok(Self { listener, traced: None })
+        Ok(Self { listener, door: Door::new(LIMITS), traced: None })
     }
 
-    /// Answers a client that has come, if one has.
+    /// Hears and answers the clients that are there, without waiting for any.
     pub(super) fn answer(&mut self, parts: &mut Parts, status: impl Fn(&Parts) -> Status) {
         if self.traced.is_some_and(|asked| asked.elapsed() > TRACE_PATIENCE) {
             if let Some(scheduler) = &mut parts.scheduler {
@@ -217,39 +208,54 @@ impl Control {
             }
             self.traced = None;
         }
-        if let Ok((mut client, _)) = self.listener.accept() {
-            // A client that goes away, or does not read, or asks for what there is not, is its own loss.
-            let _ = client.set_nonblocking(false);
-            let _ = client.set_read_timeout(Some(REQUEST_TIMEOUT));
-            let _ = client.set_write_timeout(Some(CLIENT_TIMEOUT));
-            let text = match Request::read(&mut client) {
-                Some(request) if request != Request::Status && !is_trusted(&client) => {
-                    refuse(RefusalKind::NotAllowed, "only root may ask for that; run as root: sudo hearth …")
-                }
-                Some(request) => {
-                    match request {
-                        Request::Scheduler(Question::Trace(_) | Question::Decisions) => {
-                            self.traced = Some(Instant::now());
-                        }
-                        Request::Scheduler(Question::Untrace) => self.traced = None,
-                        _ => {}
-                    }
-                    answer(&request, parts, &status)
-                }
-                None => refuse(
-                    RefusalKind::Wrong,
-                    "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace, \
-                     ask gang|set CPUS PID..., bind ID PID..., forget ID, programs, SERVICE PID",
-                ),
-            };
-            let _ = client.write_all(&text);
+        for _ in 0..self.door.a_turn() {
+            let Ok((client, _)) = self.listener.accept() else { break };
+            self.door.admit_local(
+                client,
+                |user| if is_trusted(user) { LONGEST_REQUEST } else { LONGEST_OF_OTHERS },
+            );
         }
+        let traced = &mut self.traced;
+        self.door.turn(
+            |request| request.contains(&b'\n'),
+            |caller, request| reply(caller, request, parts, &status, traced),
+        );
+    }
+
+    /// What to wait for, and until when.
+    pub(super) fn awaited(&self) -> (impl Iterator<Item = PollFd<'_>>, Option<Instant>) {
+        let listener = PollFd::new(&self.listener, PollFlags::IN);
+        (iter::once(listener).chain(self.door.awaited()), self.door.until())
     }
 }
 
-impl AsFd for Control {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
+fn reply(
+    caller: Caller,
+    request: &[u8],
+    parts: &mut Parts,
+    status: impl Fn(&Parts) -> Status,
+    traced: &mut Option<Instant>,
+) -> Vec<u8> {
+    let line = request.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    match std::str::from_utf8(line).ok().and_then(Request::parse) {
+        Some(request) if request != Request::Status && !is_trusted(caller.user) => {
+            refuse(RefusalKind::NotAllowed, "only root may ask for that; run as root: sudo hearth …")
+        }
+        Some(request) => {
+            match request {
+                Request::Scheduler(Question::Trace(_) | Question::Decisions) => {
+                    *traced = Some(Instant::now())
+                }
+                Request::Scheduler(Question::Untrace) => *traced = None,
+                _ => {}
+            }
+            answer(&request, parts, status)
+        }
+        None => refuse(
+            RefusalKind::Wrong,
+            "unknown request; the socket knows: status, task TID..., trace PID, decisions, untrace, \
+             ask gang|set CPUS PID..., bind ID PID..., forget ID, programs, SERVICE PID",
+        ),
     }
 }
 

@@ -1,21 +1,29 @@
 //! The Prometheus endpoint: metrics over HTTP.
 //!
-//! One client is served at a time, and one that is slow is let go.
+//! A client that is slow is let go, and makes nobody wait meanwhile.
 
 use crate::Error;
+use crate::door::{Caller, Door, Limits};
 use crate::exposition;
 use hearth_host::service::Metric;
-use std::io::{Read, Write};
+use rustix::event::{PollFd, PollFlags};
+use std::iter;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-const CLIENT_TIMEOUT: Duration = Duration::from_millis(500);
+const LIMITS: Limits =
+    Limits { request: Duration::from_millis(500), answer: Duration::from_millis(500), each_user: 16 };
 /// A request is as long as this at most.
 const REQUEST_BYTES: usize = 8192;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-pub(super) struct Metrics(TcpListener);
+/// Everybody is one user: who comes from where cannot be told for certain.
+const CALLER: Caller = Caller { user: 0, process: 0, request_bytes: REQUEST_BYTES };
+
+pub(super) struct Metrics {
+    listener: TcpListener,
+    door: Door<TcpStream>,
+}
 
 impl Metrics {
     pub(super) fn listen(address: SocketAddr) -> Result<Self, Error> {
@@ -23,37 +31,29 @@ impl Metrics {
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        listener.map(Self).map_err(|source| Error::Listen { address, source })
+        let listener = listener.map_err(|source| Error::Listen { address, source })?;
+        Ok(Self { listener, door: Door::new(LIMITS) })
     }
 
-    /// Answers one client that has come.
-    pub(super) fn answer(&self, metrics: impl Fn() -> Vec<Metric>) {
-        if let Ok((client, _)) = self.0.accept() {
-            // A client that goes away or does not read is its own loss.
-            let _ = answer(client, metrics);
+    /// Hears and answers the clients that are there, without waiting for any.
+    pub(super) fn answer(&mut self, metrics: impl Fn() -> Vec<Metric>) {
+        for _ in 0..self.door.a_turn() {
+            let Ok((client, _)) = self.listener.accept() else { break };
+            if client.set_nonblocking(true).is_ok() {
+                self.door.admit(client, CALLER);
+            }
         }
+        self.door.turn(
+            |request| request.windows(4).any(|end| end == b"\r\n\r\n"),
+            |_, request| respond(request, &metrics).into_bytes(),
+        );
     }
-}
 
-impl AsFd for Metrics {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+    /// What to wait for, and until when.
+    pub(super) fn awaited(&self) -> (impl Iterator<Item = PollFd<'_>>, Option<Instant>) {
+        let listener = PollFd::new(&self.listener, PollFlags::IN);
+        (iter::once(listener).chain(self.door.awaited()), self.door.until())
     }
-}
-
-fn answer(mut client: TcpStream, metrics: impl Fn() -> Vec<Metric>) -> std::io::Result<()> {
-    client.set_nonblocking(false)?;
-    client.set_read_timeout(Some(CLIENT_TIMEOUT))?;
-    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while request.len() < REQUEST_BYTES && !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        match client.read(&mut part)? {
-            0 => break,
-            count => request.extend_from_slice(&part[..count]),
-        }
-    }
-    client.write_all(respond(&request, metrics).as_bytes())
 }
 
 fn respond(request: &[u8], metrics: impl Fn() -> Vec<Metric>) -> String {
@@ -78,6 +78,7 @@ fn respond(request: &[u8], metrics: impl Fn() -> Vec<Metric>) -> String {
 mod tests {
     use super::*;
     use hearth_host::service::Number;
+    use std::io::{Read, Write};
 
     fn metrics() -> Vec<Metric> {
         let labels = vec![("version", "1.2.3".to_owned()), ("policy", "fa\"ir".to_owned())];
@@ -126,17 +127,18 @@ mod tests {
 
     #[test]
     fn a_client_gets_metrics_and_a_silent_one_does_not_hold_the_daemon() {
-        let endpoint = Metrics::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let address = endpoint.0.local_addr().unwrap();
+        let mut endpoint = Metrics::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = endpoint.listener.local_addr().unwrap();
+        let _silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
         let mut client = TcpStream::connect(address).unwrap();
         client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        endpoint.answer(metrics);
-        let mut text = String::new();
-        client.read_to_string(&mut text).unwrap();
-        assert!(text.ends_with("# EOF\n"), "{text}");
-
-        let _silent = TcpStream::connect(address).unwrap();
-        endpoint.answer(metrics);
+        client.set_nonblocking(true).unwrap();
+        let (mut text, begin) = (Vec::new(), Instant::now());
+        // What did not come yet would block.
+        while client.read_to_end(&mut text).is_err() && begin.elapsed() < Duration::from_secs(10) {
+            endpoint.answer(metrics);
+        }
+        assert!(text.ends_with(b"# EOF\n"), "{}", String::from_utf8_lossy(&text));
         assert!(matches!(Metrics::listen(address), Err(Error::Listen { .. })));
     }
 }

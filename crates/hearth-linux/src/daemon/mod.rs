@@ -26,7 +26,7 @@ use hearth_host::journal::{self, Journal, Report};
 pub use hearth_host::run_folder;
 use metrics::Metrics;
 use parts::Parts;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, Timespec, poll};
 use sd_notify::NotifyState;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn hold(
     let state = state_folder();
     let until = job.duration.map(|duration| Instant::now() + duration);
     let is_over = || stop.load(Ordering::Relaxed) || until.is_some_and(|until| Instant::now() >= until);
-    let metrics = job.metrics.map(Metrics::listen).transpose()?;
+    let mut metrics = job.metrics.map(Metrics::listen).transpose()?;
     let journal = Arc::new(Mutex::new(Journal::begin(&state)?));
     let mut parts = Parts::start(&job.work, &journal)?;
     Ending::forget(&state);
@@ -135,7 +135,7 @@ fn hold(
     // Outside of systemd there is nobody to be told.
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     tell(Event::Started(&status::status(&parts, &job.work)));
-    let exit = serve(job, control, metrics.as_ref(), &mut parts, is_over, tell);
+    let exit = serve(job, control, metrics.as_mut(), &mut parts, is_over, tell);
     // What follows takes time, and nobody answers any more: who comes now shall know.
     held.end()?;
     Ok(exit?.map_or(Ended::Asked, |exit| Ended::LetGo(Box::new(Ending::look(exit, &state)))))
@@ -145,16 +145,16 @@ fn hold(
 fn serve(
     job: &Job,
     mut control: Control,
-    metrics: Option<&Metrics>,
+    mut metrics: Option<&mut Metrics>,
     parts: &mut Parts,
     is_over: impl Fn() -> bool,
     tell: &mut impl FnMut(Event<'_>),
 ) -> Result<Option<Exit>, Error> {
     let mut looked = Instant::now();
     while !is_over() {
-        await_client(&control, metrics);
+        await_client(&control, metrics.as_deref());
         control.answer(parts, |parts| status::status(parts, &job.work));
-        if let Some(endpoint) = metrics {
+        if let Some(endpoint) = &mut metrics {
             endpoint.answer(|| status::metrics(parts, &job.work));
         }
         if let Some(exit) = parts.scheduler.as_ref().and_then(Scheduler::exit) {
@@ -174,9 +174,15 @@ fn serve(
 
 /// Waits until a client comes, a signal does, or it is time to look again.
 fn await_client(control: &Control, metrics: Option<&Metrics>) {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(LOOK_INTERVAL.subsec_nanos()) };
-    let mut ready = vec![PollFd::new(control, PollFlags::IN)];
-    ready.extend(metrics.map(|metrics| PollFd::new(metrics, PollFlags::IN)));
+    let (ready, until) = control.awaited();
+    let mut ready: Vec<PollFd<'_>> = ready.collect();
+    let mut until = until;
+    if let Some((more, its_until)) = metrics.map(Metrics::awaited) {
+        ready.extend(more);
+        until = until.into_iter().chain(its_until).min();
+    }
+    let left = until.map_or(LOOK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.min(LOOK_INTERVAL).subsec_nanos()) };
     // Whoever is ready is found when they are asked.
     let _ = poll(&mut ready, Some(&timeout));
 }
