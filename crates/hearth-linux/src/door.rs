@@ -42,12 +42,9 @@ struct Visitor<S> {
     answer: Option<Vec<u8>>,
 }
 
-/// Whether a client is to be kept.
-type Stays = io::Result<bool>;
-
 impl<S: Read + Write> Visitor<S> {
     /// Reads what is there; true once the request is whole, or nothing more will come.
-    fn hear(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> Stays {
+    fn hear(&mut self, is_whole: impl Fn(&[u8]) -> bool) -> io::Result<bool> {
         let mut part = [0; 4096];
         loop {
             let room = self.caller.request_bytes.saturating_sub(self.request.len()).min(part.len());
@@ -65,7 +62,7 @@ impl<S: Read + Write> Visitor<S> {
     }
 
     /// Writes what goes; true while something is left.
-    fn tell(&mut self) -> Stays {
+    fn tell(&mut self) -> io::Result<bool> {
         let Some(answer) = &mut self.answer else { return Ok(true) };
         while !answer.is_empty() {
             match self.stream.write(answer) {
