@@ -2,13 +2,15 @@
 //!
 //! Nothing here waits. A client has a time for its request as a whole and one to read its answer, a request a
 //! size, and a user so many clients at once: the oldest makes way for one that comes. In one turn so few are let
-//! in that each is looked at before it has to make way.
+//! in that each is heard before it has to make way.
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use std::io::{self, ErrorKind, Read, Write};
+use std::iter;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// What clients may take.
@@ -77,26 +79,76 @@ impl<S: Read + Write> Visitor<S> {
     }
 }
 
-/// The clients that are there.
-pub(crate) struct Door<S> {
-    limits: Limits,
-    /// The oldest first.
-    visitors: Vec<Visitor<S>>,
+/// A socket that clients come to.
+pub(crate) trait Listener: AsFd {
+    type Stream: Read + Write + AsFd;
+
+    /// Neither it nor its clients are to block from now on.
+    fn unblock(&self) -> io::Result<()>;
+
+    /// A client that has come; an error if none has.
+    fn admit(&self) -> io::Result<Self::Stream>;
 }
 
-impl<S: Read + Write + AsFd> Door<S> {
-    pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, visitors: Vec::new() }
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    fn unblock(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
     }
 
-    /// How many may be let in before the next [`Self::turn`].
-    pub(crate) fn a_turn(&self) -> usize {
-        self.limits.each_user / 2
+    fn admit(&self) -> io::Result<UnixStream> {
+        let client = self.accept()?.0;
+        client.set_nonblocking(true).map(|()| client)
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn unblock(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
     }
 
-    /// Lets a client in, which has been made not to block.
-    pub(crate) fn admit(&mut self, stream: S, caller: Caller) {
-        let of_user = |visitor: &Visitor<S>| visitor.caller.user == caller.user;
+    fn admit(&self) -> io::Result<TcpStream> {
+        let client = self.accept()?.0;
+        client.set_nonblocking(true).map(|()| client)
+    }
+}
+
+/// Who a process of this machine is; nothing if it is gone.
+pub(crate) fn local(client: &UnixStream, request_bytes: impl Fn(u32) -> usize) -> Option<Caller> {
+    let known = socket_peercred(client).ok()?;
+    let user = known.uid.as_raw();
+    Some(Caller { user, process: known.pid.as_raw_nonzero().get(), request_bytes: request_bytes(user) })
+}
+
+/// A socket, and the clients that are there.
+pub(crate) struct Door<L: Listener> {
+    pub(crate) listener: L,
+    limits: Limits,
+    /// The oldest first.
+    visitors: Vec<Visitor<L::Stream>>,
+}
+
+impl<L: Listener> Door<L> {
+    pub(crate) fn new(listener: L, limits: Limits) -> io::Result<Self> {
+        listener.unblock()?;
+        Ok(Self { listener, limits, visitors: Vec::new() })
+    }
+
+    /// Lets in who has come, half as many as a user may have at most: so each is heard once at least.
+    pub(crate) fn open(&mut self, caller: impl Fn(&L::Stream) -> Option<Caller>) {
+        for _ in 0..self.limits.each_user / 2 {
+            let Ok(client) = self.listener.admit() else { return };
+            if let Some(caller) = caller(&client) {
+                self.seat(client, caller);
+            }
+        }
+    }
+
+    fn seat(&mut self, stream: L::Stream, caller: Caller) {
+        let of_user = |visitor: &Visitor<L::Stream>| visitor.caller.user == caller.user;
         if self.visitors.iter().filter(|visitor| of_user(visitor)).count() >= self.limits.each_user {
             let oldest = self.visitors.iter().position(of_user);
             oldest.map(|index| self.visitors.remove(index));
@@ -130,27 +182,17 @@ impl<S: Read + Write + AsFd> Door<S> {
 
     /// What to wait for.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.visitors.iter().map(|visitor| {
+        let visitors = self.visitors.iter().map(|visitor| {
             let what = if visitor.answer.is_some() { PollFlags::OUT } else { PollFlags::IN };
             PollFd::new(&visitor.stream, what)
-        })
+        });
+        iter::once(PollFd::new(&self.listener, PollFlags::IN)).chain(visitors)
     }
 
-    /// When somebody's time is over.
-    pub(crate) fn until(&self) -> Option<Instant> {
-        self.visitors.iter().map(|visitor| visitor.until).min()
-    }
-}
-
-impl Door<UnixStream> {
-    /// Lets a process of this machine in, whose user may ask for so many bytes.
-    pub(crate) fn admit_local(&mut self, client: UnixStream, request_bytes: impl Fn(u32) -> usize) {
-        // One that is gone is its own loss.
-        let Ok(known) = socket_peercred(&client) else { return };
-        let (user, process) = (known.uid.as_raw(), known.pid.as_raw_nonzero().get());
-        if client.set_nonblocking(true).is_ok() {
-            self.admit(client, Caller { user, process, request_bytes: request_bytes(user) });
-        }
+    /// How long until somebody's time is over.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let until = self.visitors.iter().map(|visitor| visitor.until).min()?;
+        Some(until.saturating_duration_since(Instant::now()))
     }
 }
 
@@ -200,11 +242,17 @@ mod tests {
         if request == b"large\n" { vec![b'x'; 4 << 20] } else { request.to_vec() }
     }
 
-    fn come(door: &mut Door<UnixStream>, user: u32) -> UnixStream {
-        let (own, its) = UnixStream::pair().unwrap();
-        own.set_nonblocking(true).unwrap();
-        door.admit(own, Caller { user, process: 1, request_bytes: 256 });
+    /// A door in a folder that is gone with the test.
+    fn door(limits: Limits) -> (Door<UnixListener>, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        (Door::new(listener, limits).unwrap(), folder)
+    }
+
+    fn come(door: &mut Door<UnixListener>, folder: &tempfile::TempDir, user: u32) -> UnixStream {
+        let its = UnixStream::connect(folder.path().join("socket")).unwrap();
         its.set_nonblocking(true).unwrap();
+        door.open(|client| Some(Caller { user, ..local(client, |_| 256)? }));
         its
     }
 
@@ -215,16 +263,16 @@ mod tests {
         /// limits allow, and in the end all have been let go.
         #[test]
         fn nobody_makes_another_wait(clients in prop::collection::vec((client(), 0..20u32), 1..60)) {
-            let mut door = Door::new(LIMITS);
+            let (mut door, folder) = door(LIMITS);
             let mut there = Vec::new();
             let mut longest = Duration::ZERO;
-            let mut turn = |door: &mut Door<UnixStream>| {
+            let mut turn = |door: &mut Door<UnixListener>| {
                 let begin = Instant::now();
                 door.turn(is_whole, |_, request| answer(request));
                 longest = longest.max(begin.elapsed());
             };
             for (what, user) in clients {
-                let mut its = come(&mut door, user);
+                let mut its = come(&mut door, &folder, user);
                 match what {
                     Client::Asks => its.write_all(b"status\n").unwrap(),
                     Client::Endless => its.write_all(&[b'a'; 4096]).unwrap(),
@@ -264,8 +312,8 @@ mod tests {
 
     #[test]
     fn what_came_in_time_is_the_request_and_no_more_than_may_be() {
-        let mut door = Door::new(LIMITS);
-        let (mut half, mut long) = (come(&mut door, 1), come(&mut door, 1));
+        let (mut door, folder) = door(LIMITS);
+        let (mut half, mut long) = (come(&mut door, &folder, 1), come(&mut door, &folder, 1));
         half.write_all(b"half").unwrap();
         long.write_all(&[b'a'; 1000]).unwrap();
         let mut heard = Vec::new();
@@ -281,8 +329,8 @@ mod tests {
 
     #[test]
     fn a_large_answer_comes_whole() {
-        let mut door = Door::new(Limits { answer: Duration::from_secs(60), ..LIMITS });
-        let mut its = come(&mut door, 1);
+        let (mut door, folder) = door(Limits { answer: Duration::from_secs(60), ..LIMITS });
+        let mut its = come(&mut door, &folder, 1);
         its.write_all(b"large\n").unwrap();
         let mut said = Vec::new();
         while !door.visitors.is_empty() || said.is_empty() {

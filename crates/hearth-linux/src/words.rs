@@ -11,7 +11,7 @@
 //! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
 
 use crate::Error;
-use crate::door::{Door, Limits};
+use crate::door::{self, Door, Limits};
 use bytemuck::{Pod, Zeroable};
 use hearth_abi::Registration;
 use hearth_host::task::threads_of;
@@ -24,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The socket's name in the daemon's folder.
 pub const NAME: &str = "words";
@@ -65,10 +65,11 @@ impl Words {
             _ => {}
         }
         let listener = UnixListener::bind(&path).map_err(Error::file(&path))?;
-        listener.set_nonblocking(true).map_err(Error::file(&path))?;
+        let limits = Limits { request: PATIENCE, answer: PATIENCE, each_user: 64 };
+        let door = Door::new(listener, limits).map_err(Error::file(&path))?;
         fs::set_permissions(&path, Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
         let (stop, stopped) = UnixStream::pair().map_err(Error::file(&path))?;
-        let serve = move || serve(&listener, &stopped, &mut Registrar { programs, switches: None });
+        let serve = move || serve(door, &stopped, &mut Registrar { programs, switches: None });
         let thread = std::thread::Builder::new().name("hearth-words".into()).spawn(serve);
         Ok(Self { stop: Some(stop), thread: Some(thread.map_err(Error::file(&path))?) })
     }
@@ -82,22 +83,17 @@ impl Drop for Words {
     }
 }
 
-fn serve(listener: &UnixListener, stopped: &UnixStream, registrar: &mut Registrar) {
-    let mut door = Door::new(Limits { request: PATIENCE, answer: PATIENCE, each_user: 64 });
+fn serve(mut door: Door<UnixListener>, stopped: &UnixStream, registrar: &mut Registrar) {
     loop {
-        let left = door.until().map(|until| until.saturating_duration_since(Instant::now()));
-        let left = left.map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
-        let mut awaited = vec![PollFd::new(stopped, PollFlags::IN), PollFd::new(listener, PollFlags::IN)];
+        let left = door.left().map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
+        let mut awaited = vec![PollFd::new(stopped, PollFlags::IN)];
         awaited.extend(door.awaited());
         match poll(&mut awaited, left.as_ref()) {
             Ok(_) if !awaited[0].revents().is_empty() => return,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
-        for _ in 0..door.a_turn() {
-            let Ok((client, _)) = listener.accept() else { break };
-            door.admit_local(client, |_| size_of::<Asked>());
-        }
+        door.open(|client| door::local(client, |_| size_of::<Asked>()));
         let is_whole = |said: &[u8]| said.len() >= size_of::<Asked>();
         door.turn(is_whole, |caller, said| answer(caller.process, said, registrar));
     }

@@ -16,15 +16,13 @@
 
 use super::parts::Parts;
 use super::status::{ProgramId, Refusal, RefusalKind, Status, Tasks, Told};
-use crate::door::{Caller, Door, Limits};
+use crate::door::{self, Caller, Door, Limits};
 use crate::{Error, Scheduler};
 use hearth_policy::snapshot::Asks;
-use rustix::event::{PollFd, PollFlags};
 use std::fs;
 use std::io::ErrorKind;
-use std::iter;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::str::SplitWhitespace;
 use std::time::{Duration, Instant};
@@ -179,8 +177,7 @@ fn answer_of(scheduler: &mut Scheduler, question: &Question) -> serde_json::Resu
 
 /// The daemon's end of the socket.
 pub(super) struct Control {
-    listener: UnixListener,
-    door: Door<UnixStream>,
+    pub(super) door: Door<UnixListener>,
     /// When decisions were asked for last, while they are told.
     traced: Option<Instant>,
 }
@@ -194,10 +191,10 @@ impl Control {
             _ => {}
         }
         let listener = UnixListener::bind(&path).map_err(Error::file(&path))?;
-        listener.set_nonblocking(true).map_err(Error::file(&path))?;
         // Everybody may ask for the status.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
-        Ok(Self { listener, door: Door::new(LIMITS), traced: None })
+        let door = Door::new(listener, LIMITS).map_err(Error::file(&path))?;
+        Ok(Self { door, traced: None })
     }
 
     /// Hears and answers the clients that are there, without waiting for any.
@@ -208,24 +205,13 @@ impl Control {
             }
             self.traced = None;
         }
-        for _ in 0..self.door.a_turn() {
-            let Ok((client, _)) = self.listener.accept() else { break };
-            self.door.admit_local(
-                client,
-                |user| if is_trusted(user) { LONGEST_REQUEST } else { LONGEST_OF_OTHERS },
-            );
-        }
+        let request_bytes = |user| if is_trusted(user) { LONGEST_REQUEST } else { LONGEST_OF_OTHERS };
+        self.door.open(|client| door::local(client, request_bytes));
         let traced = &mut self.traced;
         self.door.turn(
             |request| request.contains(&b'\n'),
             |caller, request| reply(caller, request, parts, &status, traced),
         );
-    }
-
-    /// What to wait for, and until when.
-    pub(super) fn awaited(&self) -> (impl Iterator<Item = PollFd<'_>>, Option<Instant>) {
-        let listener = PollFd::new(&self.listener, PollFlags::IN);
-        (iter::once(listener).chain(self.door.awaited()), self.door.until())
     }
 }
 

@@ -6,10 +6,8 @@ use crate::Error;
 use crate::door::{Caller, Door, Limits};
 use crate::exposition;
 use hearth_host::service::Metric;
-use rustix::event::{PollFd, PollFlags};
-use std::iter;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
 const LIMITS: Limits =
     Limits { request: Duration::from_millis(500), answer: Duration::from_millis(500), each_user: 16 };
@@ -21,38 +19,22 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 const CALLER: Caller = Caller { user: 0, process: 0, request_bytes: REQUEST_BYTES };
 
 pub(super) struct Metrics {
-    listener: TcpListener,
-    door: Door<TcpStream>,
+    pub(super) door: Door<TcpListener>,
 }
 
 impl Metrics {
     pub(super) fn listen(address: SocketAddr) -> Result<Self, Error> {
-        let listener = TcpListener::bind(address).and_then(|listener| {
-            listener.set_nonblocking(true)?;
-            Ok(listener)
-        });
-        let listener = listener.map_err(|source| Error::Listen { address, source })?;
-        Ok(Self { listener, door: Door::new(LIMITS) })
+        let door = TcpListener::bind(address).and_then(|listener| Door::new(listener, LIMITS));
+        Ok(Self { door: door.map_err(|source| Error::Listen { address, source })? })
     }
 
     /// Hears and answers the clients that are there, without waiting for any.
     pub(super) fn answer(&mut self, metrics: impl Fn() -> Vec<Metric>) {
-        for _ in 0..self.door.a_turn() {
-            let Ok((client, _)) = self.listener.accept() else { break };
-            if client.set_nonblocking(true).is_ok() {
-                self.door.admit(client, CALLER);
-            }
-        }
+        self.door.open(|_| Some(CALLER));
         self.door.turn(
             |request| request.windows(4).any(|end| end == b"\r\n\r\n"),
             |_, request| respond(request, &metrics).into_bytes(),
         );
-    }
-
-    /// What to wait for, and until when.
-    pub(super) fn awaited(&self) -> (impl Iterator<Item = PollFd<'_>>, Option<Instant>) {
-        let listener = PollFd::new(&self.listener, PollFlags::IN);
-        (iter::once(listener).chain(self.door.awaited()), self.door.until())
     }
 }
 
@@ -79,6 +61,8 @@ mod tests {
     use super::*;
     use hearth_host::service::Number;
     use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::time::Instant;
 
     fn metrics() -> Vec<Metric> {
         let labels = vec![("version", "1.2.3".to_owned()), ("policy", "fa\"ir".to_owned())];
@@ -128,7 +112,7 @@ mod tests {
     #[test]
     fn a_client_gets_metrics_and_a_silent_one_does_not_hold_the_daemon() {
         let mut endpoint = Metrics::listen(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let address = endpoint.listener.local_addr().unwrap();
+        let address = endpoint.door.listener.local_addr().unwrap();
         let _silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
         let mut client = TcpStream::connect(address).unwrap();
         client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();

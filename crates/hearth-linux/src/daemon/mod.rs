@@ -174,15 +174,11 @@ fn serve(
 
 /// Waits until a client comes, a signal does, or it is time to look again.
 fn await_client(control: &Control, metrics: Option<&Metrics>) {
-    let (ready, until) = control.awaited();
-    let mut ready: Vec<PollFd<'_>> = ready.collect();
-    let mut until = until;
-    if let Some((more, its_until)) = metrics.map(Metrics::awaited) {
-        ready.extend(more);
-        until = until.into_iter().chain(its_until).min();
-    }
-    let left = until.map_or(LOOK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
-    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.min(LOOK_INTERVAL).subsec_nanos()) };
+    let mut ready: Vec<PollFd<'_>> = control.door.awaited().collect();
+    ready.extend(metrics.into_iter().flat_map(|metrics| metrics.door.awaited()));
+    let left = [control.door.left(), metrics.and_then(|metrics| metrics.door.left()), Some(LOOK_INTERVAL)];
+    let left = left.into_iter().flatten().min().unwrap_or(LOOK_INTERVAL);
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
     // Whoever is ready is found when they are asked.
     let _ = poll(&mut ready, Some(&timeout));
 }
