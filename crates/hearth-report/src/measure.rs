@@ -99,6 +99,51 @@ impl<S> Measure<S> {
     }
 }
 
+/// How often tasks changed, and where they went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moves {
+    /// Switches to another task.
+    pub switches: Figure,
+    /// Starts on another CPU than the last.
+    pub cpu: Figure,
+    /// Of these, in another cache domain.
+    pub domain: Figure,
+    /// Of these, on another memory node.
+    pub node: Figure,
+}
+
+/// The measures of [`Moves`], in its order.
+pub const fn of_moves<S: AsRef<Moves>>() -> [Measure<S>; 4] {
+    [
+        Measure::count(
+            "switches",
+            "switches",
+            "a CPU began to run another task than the one it ran last",
+            |is: &S| is.as_ref().switches,
+        ),
+        Measure::count(
+            "cpu_moves",
+            "CPU moves",
+            "a task began to run on another CPU than its last one",
+            |is: &S| is.as_ref().cpu,
+        ),
+        Measure::count(
+            "domain_moves",
+            "domain moves",
+            "of these: to another cache domain. Left out where it is the same in every row as CPU moves",
+            |is: &S| is.as_ref().domain,
+        )
+        .where_it(|rows| rows.iter().any(|is| is.as_ref().domain != is.as_ref().cpu)),
+        Measure::count(
+            "node_moves",
+            "node moves",
+            "of these: to another memory node. Left out where there are none",
+            |is: &S| is.as_ref().node,
+        )
+        .where_it(|rows| rows.iter().any(|is| is.as_ref().node.high > 0.0)),
+    ]
+}
+
 /// What a measure is the sum of.
 #[derive(Debug)]
 pub struct Parts<S: 'static> {

@@ -4,7 +4,7 @@ use super::{Figure, format};
 use crate::Run;
 use hearth_machine::list::show_list;
 use hearth_report::bars::CAUSES;
-use hearth_report::measure::{self, Measure, Parts};
+use hearth_report::measure::{self, Measure, Moves, Parts};
 use hearth_sim::RunResult;
 use hearth_sim::measure::{ApplicationResult, Planned, Tally};
 use serde::{Serialize, Serializer};
@@ -52,10 +52,7 @@ pub struct Summary {
     pub misses: Figure,
     pub causes: [Figure; 5],
     pub idle_percent: Figure,
-    pub switches: Figure,
-    pub cpu_moves: Figure,
-    pub domain_moves: Figure,
-    pub node_moves: Figure,
+    pub moves: Moves,
     pub slice_ms: Figure,
 }
 
@@ -64,6 +61,8 @@ pub struct Summary {
 pub const RESULTS: usize = 4;
 
 type Of = Measure<Summary>;
+
+const MOVES: [Of; 4] = measure::of_moves();
 
 /// What a summary has.
 pub const MEASURES: [Measure<Summary>; 10] = [
@@ -114,26 +113,10 @@ pub const MEASURES: [Measure<Summary>; 10] = [
             |is| is.idle_percent,
         )
     },
-    Of::count("switches", "switches", "a CPU began to run another task than the one it ran last", |is| {
-        is.switches
-    }),
-    Of::count("cpu_moves", "CPU moves", "a task began to run on another CPU than its last one", |is| {
-        is.cpu_moves
-    }),
-    Of::count(
-        "domain_moves",
-        "domain moves",
-        "of these: to another cache domain. Left out where it is the same for every policy as CPU moves",
-        |is| is.domain_moves,
-    )
-    .where_it(|rows| rows.iter().any(|is| is.domain_moves != is.cpu_moves)),
-    Of::count(
-        "node_moves",
-        "node moves",
-        "of these: to another memory node. Left out where there are none",
-        |is| is.node_moves,
-    )
-    .where_it(|rows| rows.iter().any(|is| is.node_moves.high > 0.0)),
+    MOVES[0],
+    MOVES[1],
+    MOVES[2],
+    MOVES[3],
     Of::of_unit("slice_ms", "slice", "ms", "mean effective time slice, of those of 1 ms or more", |is| {
         is.slice_ms
     }),
@@ -147,6 +130,12 @@ pub const PARTS: [Parts<Summary>; 1] = [Parts {
     names: &CAUSES,
     figures: |is| &is.causes,
 }];
+
+impl AsRef<Moves> for Summary {
+    fn as_ref(&self) -> &Moves {
+        &self.moves
+    }
+}
 
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -168,10 +157,12 @@ impl Summary {
             misses: count(|total| total.counters.misses()),
             causes: std::array::from_fn(cause),
             idle_percent: figure(|result| result.idle_share * 100.0),
-            switches: count(|total| total.switches),
-            cpu_moves: count(|total| total.cpu_moves),
-            domain_moves: count(|total| total.domain_moves),
-            node_moves: count(|total| total.node_moves),
+            moves: Moves {
+                switches: count(|total| total.switches),
+                cpu: count(|total| total.cpu_moves),
+                domain: count(|total| total.domain_moves),
+                node: count(|total| total.node_moves),
+            },
             slice_ms: figure(|result| result.total.slices.mean_ms()),
         }
     }

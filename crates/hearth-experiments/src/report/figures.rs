@@ -31,8 +31,8 @@ pub(super) fn tiles(comparison: &Comparison) -> Markup {
                 format!("{} against {} M", format::millions(is.misses.mean), format::millions(was.misses.mean))))
             (tile("Effective slice", &html! { (format::significant(is.slice_ms.mean)) " ms" },
                 format!("against {} ms", format::significant(was.slice_ms.mean))))
-            (tile("Moves between CPUs", &html! { (format::count(is.cpu_moves.mean)) },
-                format!("against {}", format::count(was.cpu_moves.mean))))
+            (tile("Moves between CPUs", &html! { (format::count(is.moves.cpu.mean)) },
+                format!("against {}", format::count(was.moves.cpu.mean))))
             (tile("Idle", &html! { (format!("{:.1} %", is.idle_percent.mean)) },
                 format!("against {:.1} %", was.idle_percent.mean)))
         }

@@ -37,35 +37,31 @@ pub fn compare_page(comparisons: &[Comparison]) -> String {
     let subjects: Vec<String> = comparisons.iter().map(on_machine).collect();
     let subject = subjects.join(", ");
     let sentences = |comparison: &Comparison| unbroken(&comparison.sentences().join(" "));
-    let page = match comparisons {
-        [comparison] => Page {
-            subject: &subject,
-            heading: &subject,
-            summary: &sentences(comparison),
-            about: about(comparison),
-            partial: comparison.partial.then_some(UNFINISHED),
-            body: compared(comparison),
-            made: MADE,
-        },
-        _ => Page {
-            subject: &subject,
-            heading: &subject,
-            summary: "One workload on several machines",
-            about: html! {
-                @for (comparison, subject) in comparisons.iter().zip(&subjects) {
-                    p { b { (subject) ": " } (sentences(comparison)) }
-                }
-            },
-            partial: comparisons.iter().any(|comparison| comparison.partial).then_some(UNFINISHED),
-            body: html! {
-                @for (comparison, subject) in comparisons.iter().zip(&subjects) {
+    let (summary, about, body) = match comparisons {
+        [comparison] => (sentences(comparison), about(comparison), compared(comparison)),
+        _ => {
+            let each = || comparisons.iter().zip(&subjects);
+            let about_all = html! {
+                @for (comparison, subject) in each() { p { b { (subject) ": " } (sentences(comparison)) } }
+            };
+            let body = html! {
+                @for (comparison, subject) in each() {
                     h1 { (subject) }
                     p.about { (about(comparison)) }
                     (compared(comparison))
                 }
-            },
-            made: MADE,
-        },
+            };
+            ("One workload on several machines".to_owned(), about_all, body)
+        }
+    };
+    let page = Page {
+        subject: &subject,
+        heading: &subject,
+        summary: &summary,
+        about,
+        partial: comparisons.iter().any(|comparison| comparison.partial).then_some(UNFINISHED),
+        body,
+        made: MADE,
     };
     page.render()
 }

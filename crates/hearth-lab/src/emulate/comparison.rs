@@ -3,7 +3,7 @@
 use hearth_emulate::Run;
 use hearth_emulate::counts::{Causes, Counts, Task};
 use hearth_report::bars::CAUSES;
-use hearth_report::measure::{self, Measure, Parts};
+use hearth_report::measure::{self, Measure, Moves, Parts};
 use hearth_report::{Figure, format};
 use serde::{Serialize, Serializer};
 
@@ -54,16 +54,15 @@ pub struct Summary {
     pub served: [Figure; 6],
     pub misses: Figure,
     pub causes: [Figure; 5],
-    pub switches: Figure,
-    pub cpu_moves: Figure,
-    pub domain_moves: Figure,
-    pub node_moves: Figure,
+    pub moves: Moves,
 }
 
 /// The place of the guest's clock among [`MEASURES`].
 const CLOCK: usize = 3;
 
 type Of = Measure<Summary>;
+
+const MOVES: [Of; 4] = measure::of_moves();
 
 /// What a summary has.
 pub const MEASURES: [Measure<Summary>; 11] = [
@@ -127,24 +126,10 @@ pub const MEASURES: [Measure<Summary>; 11] = [
         )
     }
     .with_change(),
-    Of::count("switches", "switches", "a CPU began to run another task than before", |is| is.switches),
-    Of::count("cpu_moves", "CPU moves", "a task began to run on another CPU than its last one", |is| {
-        is.cpu_moves
-    }),
-    Of::count(
-        "domain_moves",
-        "domain moves",
-        "of these: to another cache domain. Left out where it is the same under every scheduler as CPU moves",
-        |is| is.domain_moves,
-    )
-    .where_it(|rows| rows.iter().any(|is| is.domain_moves != is.cpu_moves)),
-    Of::count(
-        "node_moves",
-        "node moves",
-        "of these: to another memory node. Left out where there are none",
-        |is| is.node_moves,
-    )
-    .where_it(|rows| rows.iter().any(|is| is.node_moves.high > 0.0)),
+    MOVES[0],
+    MOVES[1],
+    MOVES[2],
+    MOVES[3],
 ];
 
 /// Of [`MEASURES`] those that are sums.
@@ -164,6 +149,12 @@ pub const PARTS: [Parts<Summary>; 2] = [
         figures: |is| &is.causes,
     },
 ];
+
+impl AsRef<Moves> for Summary {
+    fn as_ref(&self) -> &Moves {
+        &self.moves
+    }
+}
 
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -232,10 +223,12 @@ impl Summary {
             served: std::array::from_fn(|place| count(&|counts| served(counts)[place])),
             misses: count(&Counts::llc_misses),
             causes: std::array::from_fn(|cause| count(&|counts| causes(&counts.causes)[cause])),
-            switches: of_total(&|_, total| total.switches as f64),
-            cpu_moves: of_total(&|_, total| total.cpu_moves as f64),
-            domain_moves: of_total(&|_, total| total.domain_moves as f64),
-            node_moves: of_total(&|_, total| total.node_moves as f64),
+            moves: Moves {
+                switches: of_total(&|_, total| total.switches as f64),
+                cpu: of_total(&|_, total| total.cpu_moves as f64),
+                domain: of_total(&|_, total| total.domain_moves as f64),
+                node: of_total(&|_, total| total.node_moves as f64),
+            },
         }
     }
 }
@@ -364,7 +357,7 @@ pub mod tests {
         assert_eq!(summary.kernel_percent.low, 10.0);
         assert_eq!(summary.busiest_ms.high, 18.0);
         assert_eq!((summary.misses.mean, summary.causes[0].mean), (2e6, 2e6));
-        assert_eq!((summary.served[5].mean, summary.switches.mean), (2e6, 3.0));
+        assert_eq!((summary.served[5].mean, summary.moves.switches.mean), (2e6, 3.0));
     }
 
     #[test]
