@@ -34,13 +34,14 @@ state() {
 	cat /sys/kernel/sched_ext/state
 }
 # Waits until sched_ext is in a state, for at most 10 s, and prints how many ms that took.
+hundredths() { cut -d' ' -f1 /proc/uptime | tr -d .; }
 await() {
-	from=$(cut -d' ' -f1 /proc/uptime | tr -d .)
+	from=$(hundredths)
 	for try in $(seq 1000); do
 		[ "$(state)" = "$1" ] && break
 		usleep 10000
 	done
-	to=$(cut -d' ' -f1 /proc/uptime | tr -d .)
+	to=$(hundredths)
 	echo "await=$1 state=$(state) ms=$(((to - from) * 10))"
 }
 "#;

@@ -118,7 +118,6 @@ cat /tmp/log
 section hostile
 hearth start >/dev/null
 su joe -c "tasks callers /run/hearth/socket 300 6000" >/tmp/callers &
-hundredths() { cut -d' ' -f1 /proc/uptime | tr -d .; }
 sleep 0.5
 for try in 1 2 3; do
 	before=$(hundredths); hearth status >/tmp/said; echo said=$? took=$(($(hundredths) - before))
