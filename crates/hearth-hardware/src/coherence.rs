@@ -1,18 +1,22 @@
 //! The caches together: inclusion, write-invalidate coherence, write-backs, causes of misses.
 //!
-//! Each CPU has a split first level and perhaps a private second one; a *domain* of CPUs shares a
-//! last level (a domain may be one CPU). Outer levels include inner ones. A directory keeps for each
+//! Each CPU has a first level and perhaps a private second one; a *domain* of CPUs shares a last level (a domain
+//! may be one CPU, and its last level its first). Between them there may be more levels (`inner.rs`). Outer levels
+//! include inner ones. A directory keeps for each
 //! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
 //! of one domain holds is that CPU's to write without asking (`owners.rs`).
 
+mod inner;
 mod members;
 mod owners;
 
 use crate::cache::{CODE, Cache, DIRTY, Entry, LINES, OWNED, line_of, mark};
 use crate::counters::{Cause, add};
 use crate::last_level::LastLevel;
+use crate::levels::Levels;
 use crate::port::Port;
 use hearth_machine::{Holds, Machine};
+use inner::Inner;
 use members::Members;
 use std::rc::Rc;
 
@@ -22,16 +26,19 @@ pub(crate) enum Served {
     L1,
     /// A hit, but other caches had to be told of the store.
     Upgrade,
+    /// The private second level.
     L2,
+    /// A level between that and the last, by its number.
+    Inner(u8),
     Llc,
     /// Memory, or the cache of another CPU: [`Caches::transfer`] says more.
     Beyond,
 }
 
 impl Served {
-    /// The private levels did not have it.
+    /// The first two levels did not have it.
     pub(crate) fn is_beyond_l2(self) -> bool {
-        matches!(self, Served::Llc | Served::Beyond)
+        matches!(self, Served::Llc | Served::Beyond | Served::Inner(3..))
     }
 }
 
@@ -83,6 +90,8 @@ impl Domain {
 pub(crate) struct Caches {
     /// The private second level of each CPU, if there is one.
     l2s: Vec<Option<Cache>>,
+    /// The levels between these and the last, from the CPU outwards. Most machines have none.
+    inner: Vec<Inner>,
     domains: Vec<Domain>,
     /// The lines for which there is room.
     lines: usize,
@@ -98,27 +107,25 @@ pub(crate) struct Caches {
     ports: Vec<Rc<Port>>,
     l2_fetches: bool,
     llc_fetches: bool,
+    /// The first level is the last.
+    is_one_level: bool,
     /// The last that there was. Beside [`Served`], which has to stay small: most references need it only.
     transfer: Transfer,
     counts_causes: bool,
 }
 
 impl Caches {
-    pub(crate) fn new(
-        machine: &Machine,
-        l2: Option<&hearth_machine::Cache>,
-        llc: &hearth_machine::Cache,
-        ports: Vec<Rc<Port>>,
-    ) -> Self {
+    pub(crate) fn new(machine: &Machine, levels: &Levels<'_>, ports: Vec<Rc<Port>>) -> Self {
         let line = machine.line_bytes;
         let cpus = machine.cpus();
+        let (l2, domain_cpus) = (levels.l2, levels.domain_cpus());
         let domain = |first: usize| Domain {
-            llc: LastLevel::new(llc, line),
+            llc: levels.llc.map_or_else(LastLevel::none, |llc| LastLevel::new(llc, line)),
             first_cpu: first,
             departures: Vec::new(),
-            cpus: (first..(first + llc.shared_by).min(cpus)).map(|cpu| 1 << cpu).sum(),
+            cpus: (first..first + domain_cpus).map(|cpu| 1 << cpu).sum(),
         };
-        let domains: Vec<Domain> = (0..cpus).step_by(llc.shared_by).map(domain).collect();
+        let domains: Vec<Domain> = (0..cpus).step_by(domain_cpus).map(domain).collect();
         let node_of: Vec<usize> = domains.iter().map(|domain| machine.node_of(domain.first_cpu)).collect();
         let neighbours = |domain: usize| {
             let of_node = |other: &usize| *other != domain && node_of[*other] == node_of[domain];
@@ -127,15 +134,17 @@ impl Caches {
         Self {
             neighbours: (0..domains.len()).map(neighbours).collect(),
             l2s: (0..cpus).map(|_| l2.map(|l2| Cache::new(l2, line))).collect(),
+            inner: levels.inner.iter().map(|inner| Inner::new(inner, machine)).collect(),
             lines: 0,
             holding: Members::new(domains.len()),
             cpus: Members::new(cpus),
             domains,
-            one_cpu_domains: llc.shared_by == 1,
-            domain_of: (0..cpus).map(|cpu| cpu / llc.shared_by).collect(),
+            one_cpu_domains: domain_cpus == 1,
+            domain_of: (0..cpus).map(|cpu| cpu / domain_cpus).collect(),
             ports,
             l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
-            llc_fetches: llc.holds == Holds::Both,
+            llc_fetches: levels.llc.unwrap_or(levels.l1d).holds == Holds::Both,
+            is_one_level: levels.llc.is_none(),
             transfer: Transfer::default(),
             counts_causes: true,
         }
@@ -158,6 +167,7 @@ impl Caches {
         if self.lines < lines {
             self.lines = lines;
             self.holding.grow(lines);
+            self.inner.iter_mut().for_each(|inner| inner.grow(lines));
             self.cpus.grow(if self.one_cpu_domains { 0 } else { lines });
             if self.counts_causes {
                 self.domains.iter_mut().for_each(|domain| widen(&mut domain.departures, lines, NEVER));
@@ -219,24 +229,27 @@ impl Caches {
     /// An instruction fetch.
     #[inline]
     pub(crate) fn fetch(&mut self, port: &Port, line: u32) -> Served {
-        if port.l1i.touch(line).is_some() {
+        if port.code().touch(line).is_some() {
             return Served::L1;
         }
         let (_, served) = self.second_level(port, line, false, true);
-        if let Some(victim) = port.l1i.insert(line, 0) {
-            self.leave_l1i(port, line_of(victim));
+        if let Some(victim) = port.code().insert(line, 0) {
+            match port.is_unified() {
+                true => self.leave_l1d(port.index(), victim),
+                false => self.leave_l1i(port, line_of(victim)),
+            }
         }
         add(&port.counting.l1i_misses, 1);
         self.count_level(port, served);
-        add(&port.counting.instruction_misses, u64::from(!matches!(served, Served::L2 | Served::Llc)));
+        add(&port.counting.instruction_misses, u64::from(served == Served::Beyond));
         served
     }
 
     #[inline(always)]
     fn count_level(&self, port: &Port, served: Served) {
         match served {
-            Served::L2 => add(&port.counting.l2_hits, 1),
-            Served::Llc => add(&port.counting.llc_hits, 1),
+            Served::L2 | Served::Inner(..=2) => add(&port.counting.l2_hits, 1),
+            Served::Llc | Served::Inner(_) => add(&port.counting.llc_hits, 1),
             Served::Beyond => {
                 add(&port.counting.write_backs, u64::from(self.transfer.write_back.is_some()));
             }
@@ -255,7 +268,7 @@ impl Caches {
     fn forget_if_gone(&mut self, cpu: usize, line: u32) {
         let held = self.ports[cpu].l1d.peek(line).is_some()
             || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
-            || self.llc_fetches && self.ports[cpu].l1i.peek(line).is_some();
+            || self.llc_fetches && self.ports[cpu].code().peek(line).is_some();
         if !held {
             self.keep_cpus(line, !(1 << cpu));
         }
@@ -263,6 +276,10 @@ impl Caches {
 
     #[inline(always)]
     fn leave_l1d(&mut self, cpu: usize, victim: Entry) {
+        if self.is_one_level {
+            self.transfer.write_back = self.leave_llc(self.ports[cpu].task(), self.domain_of[cpu], victim);
+            return;
+        }
         let line = line_of(victim);
         if victim & DIRTY != 0 {
             self.write_out(cpu, line);
@@ -343,16 +360,16 @@ impl Caches {
             self.transfer = Transfer::default();
             return (0, Served::Beyond);
         }
-        let hit = self.domains[domain].llc.touch(line);
+        let hit = self
+            .inner_level(cpu, line, code)
+            .or_else(|| self.domains[domain].llc.touch(line).then_some(Served::Llc));
         let is_shared = self.is_shared(line, cpu);
         let supplier = match (is_shared, write) {
             (false, _) => None,
             (true, true) => self.invalidate_others(cpu, line),
             (true, false) => self.downgrade_owner(line, domain),
         };
-        let served = if hit {
-            Served::Llc
-        } else {
+        let served = hit.unwrap_or_else(|| {
             self.classify(port, line, domain);
             let place = cpu - self.domains[domain].first_cpu;
             let victim = self.domains[domain].llc.insert(place, line, 0);
@@ -360,7 +377,8 @@ impl Caches {
             let neighbour_has_it = self.holding.of(line) & self.neighbours[domain] != 0;
             self.transfer = Transfer { supplier, neighbour_has_it, write_back };
             Served::Beyond
-        };
+        });
+        self.fill_inner(cpu, line, code, served);
         self.holding.add(line, 1 << domain);
         self.add_cpu(line, cpu);
         // A store has taken it from all others.
@@ -391,6 +409,7 @@ impl Caches {
             below &= below - 1;
             dirty |= self.drop_private(cpu, line).unwrap_or(0) & DIRTY;
         }
+        self.inner.iter_mut().for_each(|inner| inner.drop_below(line, self.domains[domain].cpus));
         self.keep_cpus(line, !self.domains[domain].cpus);
         self.holding.keep(line, !(1 << domain));
         self.domains[domain].departs(line, task + 1);
@@ -404,7 +423,7 @@ impl Caches {
     /// if it was there.
     fn drop_l1(&self, cpu: usize, line: u32, code: bool) -> Option<Entry> {
         let port = &self.ports[cpu];
-        let fetched = if code { port.l1i.remove(line) } else { None };
+        let fetched = if code { port.code().remove(line) } else { None };
         port.l1d.remove(line).or(fetched)
     }
 
@@ -445,8 +464,9 @@ impl Caches {
             }
         }
         if !self.llc_fetches {
-            self.ports.iter().for_each(|port| _ = port.l1i.remove(line));
+            self.ports.iter().for_each(|port| _ = port.code().remove(line));
         }
+        self.inner.iter_mut().for_each(|inner| inner.drop_below(line, u64::MAX));
         self.keep_cpus(line, 0);
         self.holding.keep(line, 0);
     }
@@ -454,14 +474,17 @@ impl Caches {
     /// Empties the caches of a CPU's domain; modified lines are written back.
     pub(crate) fn flush(&mut self, cpu: usize) {
         let domain = self.domain_of[cpu];
-        let entries: Vec<Entry> = self.domains[domain].llc.entries().collect();
+        let entries: Vec<Entry> = match self.is_one_level {
+            true => self.ports[cpu].l1d.entries().collect(),
+            false => self.domains[domain].llc.entries().collect(),
+        };
         for entry in entries {
             self.domains[domain].llc.remove(line_of(entry));
             self.leave_llc(self.ports[cpu].task(), domain, entry);
         }
         for port in self.ports.iter().filter(|port| self.domains[domain].cpus >> port.index() & 1 == 1) {
-            let code: Vec<Entry> = port.l1i.entries().collect();
-            code.into_iter().for_each(|entry| _ = port.l1i.remove(line_of(entry)));
+            let code: Vec<Entry> = port.code().entries().collect();
+            code.into_iter().for_each(|entry| _ = port.code().remove(line_of(entry)));
         }
     }
 }

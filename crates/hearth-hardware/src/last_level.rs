@@ -1,4 +1,5 @@
-//! A last-level cache: one array that all CPUs of a domain fill, or one whose ways are parted among them.
+//! A last-level cache: one array that all CPUs of a domain fill, or one whose ways are parted among them; or none,
+//! where the first level is the last.
 //!
 //! Where it is parted, a CPU finds what any of them has brought, and replaces only what it has brought
 //! itself: way partitioning as processors offer it.
@@ -8,7 +9,7 @@ use std::cell::Cell;
 
 /// The last level of a domain of CPUs.
 pub(crate) struct LastLevel {
-    /// One, or one for each CPU of the domain.
+    /// One, or one for each CPU of the domain, or none.
     parts: Vec<Cache>,
 }
 
@@ -24,9 +25,15 @@ impl LastLevel {
         Self { parts: (0..count).map(|_| Cache::new(&part, line_bytes)).collect() }
     }
 
+    /// None: it never has anything.
+    pub(crate) fn none() -> Self {
+        Self { parts: Vec::new() }
+    }
+
     /// The part that a CPU fills, by its place in the domain.
-    fn part(&self, place: usize) -> &Cache {
-        &self.parts[if self.parts.len() == 1 { 0 } else { place }]
+    #[inline(always)]
+    fn part(&self, place: usize) -> Option<&Cache> {
+        self.parts.get(if self.parts.len() == 1 { 0 } else { place })
     }
 
     /// What the first part has for a line that has anything.
@@ -54,7 +61,7 @@ impl LastLevel {
     /// to leave.
     #[inline(always)]
     pub(crate) fn insert(&self, place: usize, line: u32, flags: Entry) -> Option<Entry> {
-        self.part(place).insert(line, flags)
+        self.part(place)?.insert(line, flags)
     }
 
     /// Takes a line out; returns its entry if it was there.

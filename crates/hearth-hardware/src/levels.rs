@@ -1,6 +1,6 @@
 //! Which levels of cache a machine has, and which shapes cannot be simulated.
 
-use hearth_machine::{Cache, Holds, Machine};
+use hearth_machine::{Cache, Holds, MAX_LEVELS, Machine};
 use thiserror::Error;
 
 /// A machine that can be described but not simulated.
@@ -17,41 +17,47 @@ impl Unsupported {
     }
 }
 
-/// A split private first level, perhaps a private second one, and a last one.
+/// The levels of a machine by what the simulator makes of them.
 pub(crate) struct Levels<'a> {
-    pub(crate) l1i: &'a Cache,
     pub(crate) l1d: &'a Cache,
+    /// `None` where the first level is one cache for both.
+    pub(crate) l1i: Option<&'a Cache>,
+    /// The second level, where it is private and not the last.
     pub(crate) l2: Option<&'a Cache>,
-    pub(crate) llc: &'a Cache,
-}
-
-fn first_level(machine: &Machine, kind: Holds) -> Option<&Cache> {
-    machine.caches.iter().find(|cache| cache.holds == kind || cache.holds == Holds::Both)
+    /// Those between these and the last, from the CPU outwards: shared by some, or private third levels.
+    pub(crate) inner: Vec<&'a Cache>,
+    /// `None` where there is the first level only.
+    pub(crate) llc: Option<&'a Cache>,
 }
 
 impl<'a> Levels<'a> {
-    /// The levels of a machine, if they are of that shape.
+    /// The levels of a machine.
+    ///
+    /// # Errors
+    /// Levels that [`Machine::check`] refuses.
     pub(crate) fn of(machine: &'a Machine) -> Result<Self, Unsupported> {
-        let unsupported = |reason: &str| Unsupported::new(machine, reason);
-        let l1i =
-            first_level(machine, Holds::Instructions).ok_or_else(|| unsupported("no instruction cache"))?;
-        let l1d = first_level(machine, Holds::Data).ok_or_else(|| unsupported("no data cache"))?;
-        if l1i.holds == Holds::Both || l1d.holds == Holds::Both {
-            return Err(unsupported("the first level must be split into an instruction and a data cache"));
-        }
-        let outer: Vec<_> =
-            machine.caches.iter().filter(|cache| cache.name != l1i.name && cache.name != l1d.name).collect();
-        let (l2, llc) = match outer[..] {
-            [llc] => (None, llc),
-            [l2, llc] => (Some(l2), llc),
-            _ => return Err(unsupported("two or three levels of cache can be simulated")),
+        let (l1i, l1d, outer) = match &machine.caches[..] {
+            [both, outer @ ..] if both.holds == Holds::Both => (None, both, outer),
+            [one, two, outer @ ..] if one.holds == Holds::Data => (Some(two), one, outer),
+            [one, two, outer @ ..] => (Some(one), two, outer),
+            _ => return Err(Unsupported::new(machine, "the first level is missing, or a half of it")),
         };
-        if outer.iter().any(|cache| cache.holds == Holds::Instructions) {
-            return Err(unsupported("a second level for instructions only cannot be simulated"));
+        if l1d.shared_by != 1 || outer.len() >= MAX_LEVELS || outer.iter().any(|level| level.shared_by == 0) {
+            return Err(Unsupported::new(machine, "these levels of cache cannot be simulated"));
         }
-        if l1i.shared_by != 1 || l1d.shared_by != 1 || l2.is_some_and(|l2| l2.shared_by != 1) {
-            return Err(unsupported("only the last level may be shared by CPUs"));
-        }
-        Ok(Self { l1i, l1d, l2, llc })
+        let (l2, outer) = match outer {
+            [l2, outer @ ..] if l2.shared_by == 1 && !outer.is_empty() => (Some(l2), outer),
+            _ => (None, outer),
+        };
+        let (llc, inner) = match outer.split_last() {
+            Some((llc, inner)) => (Some(llc), inner),
+            None => (None, outer),
+        };
+        Ok(Self { l1d, l1i, l2, inner: inner.iter().collect(), llc })
+    }
+
+    /// How many CPUs share a last level.
+    pub(crate) fn domain_cpus(&self) -> usize {
+        self.llc.map_or(1, |llc| llc.shared_by)
     }
 }

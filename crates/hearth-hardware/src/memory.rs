@@ -12,7 +12,7 @@ use crate::counters::add;
 use crate::homes::Homes;
 use crate::levels::{Levels, Unsupported};
 use crate::port::{Port, PortShape};
-use hearth_machine::Machine;
+use hearth_machine::{MAX_LEVELS, Machine};
 use std::rc::Rc;
 
 /// Everything behind the translation of addresses that CPUs share, and their private caches.
@@ -33,7 +33,8 @@ pub struct Memory {
 /// Picoseconds by who serves a reference.
 struct Costs {
     l1: u64,
-    l2: u64,
+    /// By level, from the second one.
+    inner: [u64; MAX_LEVELS - 1],
     llc: u64,
     local: u64,
     remote: u64,
@@ -44,10 +45,13 @@ struct Costs {
 impl Costs {
     fn of(machine: &Machine, levels: &Levels) -> Self {
         let cycles = |cycles: u32| u64::from(cycles) * machine.cycle_ps();
+        let mut inner = [0; MAX_LEVELS - 1];
+        let caches = levels.l2.iter().chain(&levels.inner);
+        inner.iter_mut().zip(caches).for_each(|(ps, cache)| *ps = cycles(cache.latency_cycles));
         Self {
             l1: cycles(levels.l1d.latency_cycles),
-            l2: cycles(levels.l2.map_or(0, |l2| l2.latency_cycles)),
-            llc: cycles(levels.llc.latency_cycles),
+            inner,
+            llc: cycles(levels.llc.map_or(0, |llc| llc.latency_cycles)),
             local: cycles(machine.memory.local_cycles),
             remote: cycles(machine.memory.remote_cycles),
             remote_modified: cycles(machine.memory.remote_modified_cycles),
@@ -101,7 +105,7 @@ impl Memory {
                 line_bytes: machine.line_bytes,
                 page_bytes: machine.page_bytes,
                 l1d: Cache::new(levels.l1d, machine.line_bytes),
-                l1i: Cache::new(levels.l1i, machine.line_bytes),
+                l1i: levels.l1i.map(|l1i| Cache::new(l1i, machine.line_bytes)),
             }))
         };
         let channel =
@@ -110,7 +114,7 @@ impl Memory {
         let ports: Vec<_> = (0..machine.cpus()).map(port).collect();
         let page_line_shift = (machine.page_bytes / machine.line_bytes).trailing_zeros();
         Ok(Self {
-            caches: Caches::new(machine, levels.l2, levels.llc, ports.clone()),
+            caches: Caches::new(machine, &levels, ports.clone()),
             ports,
             homes: Homes::new(page_line_shift),
             channels: by_node(machine.memory.bandwidth_bytes_per_s),
@@ -164,7 +168,8 @@ impl Memory {
     fn charge(&mut self, port: &Port, line: u32, served: Served, base_ps: u64) {
         let ps = match served {
             Served::L1 => base_ps,
-            Served::L2 => self.cost.l2,
+            Served::L2 => self.cost.inner[0],
+            Served::Inner(level) => self.cost.inner[usize::from(level) - 2],
             Served::Llc => self.cost.llc,
             Served::Beyond => self.charge_memory(port, line),
             Served::Upgrade => base_ps + self.upgrade(port, line),

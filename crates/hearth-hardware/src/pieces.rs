@@ -86,7 +86,7 @@ impl Port {
     /// As a fetch of a line that is not the first of its set.
     #[inline(never)]
     fn has_code_behind(&self, line: u32) -> bool {
-        self.l1i.touch(line).is_some()
+        self.code().touch(line).is_some()
     }
 }
 
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
             page_line_shift: port.page_line_shift,
             translations: &port.translations,
             data: port.l1d.most_recent_entries(),
-            code: port.l1i.most_recent_entries(),
+            code: port.code().most_recent_entries(),
         }
     }
 

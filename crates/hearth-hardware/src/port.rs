@@ -40,7 +40,7 @@ pub struct Port {
     pub(crate) line_shift: u32,
     pub(crate) page_line_shift: u32,
     pub(crate) l1d: Cache,
-    pub(crate) l1i: Cache,
+    l1i: Option<Cache>,
     pub(crate) translations: Box<[Translation; TRANSLATIONS]>,
     pub(crate) counting: Counting,
     task: Cell<u16>,
@@ -56,7 +56,8 @@ pub(crate) struct PortShape {
     pub(crate) line_bytes: u64,
     pub(crate) page_bytes: u64,
     pub(crate) l1d: Cache,
-    pub(crate) l1i: Cache,
+    /// `None` where the first level is one cache for both.
+    pub(crate) l1i: Option<Cache>,
 }
 
 impl Port {
@@ -79,6 +80,17 @@ impl Port {
             moved: Cell::new(false),
             index: shape.index,
         }
+    }
+
+    /// The first level that code goes through.
+    #[inline(always)]
+    pub(crate) fn code(&self) -> &Cache {
+        self.l1i.as_ref().unwrap_or(&self.l1d)
+    }
+
+    /// Whether the first level is one cache for both.
+    pub(crate) fn is_unified(&self) -> bool {
+        self.l1i.is_none()
     }
 
     /// Number of the CPU.
@@ -287,7 +299,8 @@ impl Port {
     /// As [`fetch`](Self::fetch), by a physical line.
     #[inline(always)]
     pub fn fetch_line(&self, line: u32) -> bool {
-        let hit = line_of(self.l1i.most_recent(line).get()) == line || self.l1i.touch(line).is_some();
+        let code = self.code();
+        let hit = line_of(code.most_recent(line).get()) == line || code.touch(line).is_some();
         if hit {
             add(&self.counting.fetches, 1);
         }

@@ -16,10 +16,10 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Clone, Debug)]
 struct Shape {
     cpus: usize,
-    shared_by: usize,
+    is_split: bool,
     l1: (u64, u32),
-    l2: Option<(u64, u32, Holds)>,
-    llc: (u64, u32, Holds),
+    /// Behind the first: sets and ways, what it holds, how many CPUs share one.
+    outer: Vec<((u64, u32), Holds, usize)>,
     is_parted: bool,
     has_node_bus: bool,
     tlb: Tlb,
@@ -44,32 +44,38 @@ fn holds() -> impl Strategy<Value = Holds> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let levels = (sets_and_ways(), prop::option::of((sets_and_ways(), holds())), (sets_and_ways(), holds()));
-    (
-        prop::sample::select(vec![(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4)]),
-        levels,
-        any::<[bool; 2]>(),
-        tlb(),
-    )
-        .prop_map(|((cpus, shared_by), (l1, l2, (llc, llc_holds)), [is_parted, has_node_bus], tlb)| {
+    let outer = prop::collection::vec((sets_and_ways(), holds(), prop::sample::select(vec![1, 2, 4])), 0..=3);
+    let cpus = prop::sample::select(vec![1, 2, 4]);
+    (cpus, any::<[bool; 3]>(), sets_and_ways(), outer, tlb()).prop_map(
+        |(cpus, [is_split, is_parted, has_node_bus], l1, mut outer, tlb)| {
+            let (mut inner_holds, mut shared_by) = (if is_split { Holds::Data } else { Holds::Both }, 1);
+            let is_code_last = outer.last().is_some_and(|(_, holds, _)| *holds == Holds::Both);
+            for ((sets, _), holds, sharing) in &mut outer {
+                // Once code is in, it is in all that follow.
+                *holds = if inner_holds == Holds::Both { Holds::Both } else { *holds };
+                *holds = if is_split && !is_code_last { Holds::Data } else { *holds };
+                *sharing = (*sharing).clamp(shared_by, cpus);
+                (inner_holds, shared_by) = (*holds, *sharing);
+                *sets *= 2;
+            }
+            let is_even =
+                outer.last().is_some_and(|((_, ways), ..)| (*ways as usize).is_multiple_of(shared_by));
             Shape {
                 cpus,
-                shared_by,
+                is_split,
                 l1,
-                l2: l2.map(|((sets, ways), holds)| {
-                    (sets, ways, if llc_holds == Holds::Data { Holds::Data } else { holds })
-                }),
-                llc: (llc.0 * 4, llc.1, llc_holds),
-                is_parted: is_parted && shared_by > 1 && (llc.1 as usize).is_multiple_of(shared_by),
+                outer,
+                is_parted: is_parted && shared_by > 1 && is_even,
                 has_node_bus,
                 tlb,
             }
-        })
+        },
+    )
 }
 
 fn machine(shape: &Shape) -> Machine {
-    let cache = |name: &str, holds, (sets, ways): (u64, u32), shared_by, latency_cycles| Cache {
-        name: name.into(),
+    let cache = |name: String, holds, (sets, ways): (u64, u32), shared_by, latency_cycles| Cache {
+        name,
         holds,
         size_bytes: sets * u64::from(ways) * LINE_BYTES,
         ways,
@@ -77,11 +83,17 @@ fn machine(shape: &Shape) -> Machine {
         is_parted: false,
         latency_cycles,
     };
-    let mut caches =
-        vec![cache("L1i", Holds::Instructions, shape.l1, 1, 1), cache("L1d", Holds::Data, shape.l1, 1, 1)];
-    caches.extend(shape.l2.map(|(sets, ways, holds)| cache("L2", holds, (sets, ways), 1, 5)));
-    let llc = cache("LLC", shape.llc.2, (shape.llc.0, shape.llc.1), shape.shared_by, 15);
-    caches.push(Cache { is_parted: shape.is_parted, ..llc });
+    let first = |name: &str, holds| cache(name.into(), holds, shape.l1, 1, 1);
+    let mut caches = match shape.is_split {
+        true => vec![first("L1i", Holds::Instructions), first("L1d", Holds::Data)],
+        false => vec![first("L1", Holds::Both)],
+    };
+    caches.extend((2..).zip(&shape.outer).map(|(level, (sets_and_ways, holds, shared_by))| {
+        cache(format!("L{level}"), *holds, *sets_and_ways, *shared_by, 5 * level)
+    }));
+    if let Some(last) = caches.last_mut() {
+        last.is_parted = shape.is_parted;
+    }
     let mut machine = Machine::load("sgi-4d340").unwrap();
     machine.nodes[0].cpus = shape.cpus;
     machine.line_bytes = LINE_BYTES;

@@ -62,7 +62,7 @@ fn experiment_ids() -> Vec<&'static str> {
 }
 
 /// The name of the machine that this command runs on.
-const HOST: &str = "host";
+pub const HOST: &str = "host";
 
 /// A machine by preset or file, or this host.
 pub fn machine(name: &str) -> Result<Machine, Failure> {
@@ -77,10 +77,15 @@ pub fn machine(name: &str) -> Result<Machine, Failure> {
 
 /// This host, with notes of what was changed or assumed on standard error.
 fn this_host() -> Result<Machine, Failure> {
-    let topology = host::read(Path::new("/")).map_err(Failure::input)?;
-    let made = topology.to_machine().map_err(Failure::input)?;
+    let made = host_machine()?;
     made.notes.iter().for_each(|note| eprintln!("note: {note}"));
     Ok(made.machine)
+}
+
+/// This host as a machine.
+pub fn host_machine() -> Result<host::HostMachine, Failure> {
+    let topology = host::read(Path::new("/")).map_err(Failure::input)?;
+    topology.to_machine().map_err(Failure::input)
 }
 
 /// Policies by preset or file, with or without a page policy and a planner, each once. `planner` is that of

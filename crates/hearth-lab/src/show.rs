@@ -1,10 +1,15 @@
-//! `hearth show`: one thing that comes with Hearth, in full.
+//! `hearth show`: one thing that comes with Hearth, or a file of the user's, in full.
 
-use crate::names::Kind;
+use crate::names::{HOST, Kind, host_machine};
 use clap::Args;
-use hearth_command::failure::Outcome;
-use hearth_command::names::unknown;
+use hearth_command::failure::{Failure, Outcome};
+use hearth_command::names::{is_path, unknown};
 use hearth_command::output;
+use hearth_experiments::Experiment;
+use hearth_machine::{Machine, located};
+use hearth_policy::Policy;
+use hearth_policy::pages::PagePolicy;
+use hearth_workloads::Staggered;
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -12,7 +17,7 @@ pub struct Arguments {
     /// What it is
     #[arg(value_enum)]
     kind: ShowKind,
-    /// Its name, as `hearth list` gives it
+    /// Its name, as `hearth list` gives it, or a file of yours; `host` is the machine that you are on
     name: String,
     /// Print JSON
     #[arg(long)]
@@ -61,27 +66,46 @@ impl ShowKind {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let text = text(arguments.kind, &arguments.name);
-    let text = text.ok_or_else(|| unknown(arguments.kind.kind().named(), &arguments.name))?;
+    let (kind, name) = (arguments.kind, arguments.name.as_str());
+    let text = match kind {
+        ShowKind::Machine if name == HOST => host_machine()?.to_toml(),
+        _ if is_path(name) => file(kind, name)?,
+        _ => text(kind, name).ok_or_else(|| unknown(kind.kind().named(), name))?,
+    };
     if arguments.json {
-        let kind = arguments.kind.word();
-        return output::print_json(&json!({ "kind": kind, "name": arguments.name, "text": text }));
+        return output::print_json(&json!({ "kind": kind.word(), "name": name, "text": text }));
     }
     output::print(&text)
 }
 
-fn text(kind: ShowKind, name: &str) -> Option<String> {
-    let preset = |presets: &[(&str, &str)]| {
-        let found = presets.iter().find(|(preset, _)| *preset == name);
-        found.map(|(_, text)| (*text).to_owned())
-    };
+/// What comes with Hearth and is a file of its own.
+fn presets(kind: ShowKind) -> &'static [(&'static str, &'static str)] {
     match kind {
-        ShowKind::Machine => preset(hearth_machine::presets()),
-        ShowKind::Policy => preset(hearth_policy::presets()),
-        ShowKind::PagePolicy => preset(hearth_policy::pages::page_presets()),
-        ShowKind::Workload => preset(hearth_workloads::Staggered::presets()).or_else(|| workload(name)),
-        ShowKind::Experiment => preset(hearth_experiments::Experiment::presets()),
+        ShowKind::Machine => hearth_machine::presets(),
+        ShowKind::Policy => hearth_policy::presets(),
+        ShowKind::PagePolicy => hearth_policy::pages::page_presets(),
+        ShowKind::Workload => Staggered::presets(),
+        ShowKind::Experiment => Experiment::presets(),
     }
+}
+
+fn text(kind: ShowKind, name: &str) -> Option<String> {
+    let found = presets(kind).iter().find(|(preset, _)| *preset == name);
+    let text = found.map(|(_, text)| (*text).to_owned());
+    if kind == ShowKind::Workload { text.or_else(|| workload(name)) } else { text }
+}
+
+/// A file of the user's, if it is one of this kind.
+fn file(kind: ShowKind, path: &str) -> Result<String, Failure> {
+    let text = located::read_file(path, kind.word(), presets(kind)).map_err(Failure::input)?;
+    match kind {
+        ShowKind::Machine => Machine::parse(&text, path).map(drop).map_err(Failure::input),
+        ShowKind::Policy => Policy::parse(&text, path).map(drop).map_err(Failure::input),
+        ShowKind::PagePolicy => PagePolicy::parse(&text, path).map(drop).map_err(Failure::input),
+        ShowKind::Workload => Staggered::parse(&text, path).map(drop).map_err(Failure::input),
+        ShowKind::Experiment => Experiment::parse(&text, path).map(drop).map_err(Failure::input),
+    }?;
+    Ok(text)
 }
 
 fn workload(name: &str) -> Option<String> {

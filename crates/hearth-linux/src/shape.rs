@@ -36,7 +36,7 @@ mod tests {
         HostCache {
             level,
             holds: Holds::Both,
-            size_bytes: 1 << 20,
+            size_bytes: Some(1 << 20),
             ways: None,
             line_bytes: None,
             cpus: cpus.to_vec(),
@@ -49,8 +49,8 @@ mod tests {
             cpus: vec![cpu(0, 0), cpu(1, 0), cpu(4, 1), cpu(5, 1)],
             caches: vec![cache(2, &[0]), cache(3, &[0, 1]), cache(3, &[4, 5])],
             nodes: vec![
-                HostNode { id: 0, cpus: vec![0, 1], memory_bytes: 1, distances: vec![] },
-                HostNode { id: 2, cpus: vec![4, 5], memory_bytes: 1, distances: vec![] },
+                HostNode { id: 0, cpus: vec![0, 1], memory_bytes: Some(1), distances: vec![] },
+                HostNode { id: 2, cpus: vec![4, 5], memory_bytes: Some(1), distances: vec![] },
             ],
             ..HostTopology::default()
         };
@@ -62,12 +62,13 @@ mod tests {
 
     #[test]
     fn cpus_without_a_known_cache_share_one_with_their_socket() {
-        let host = HostTopology { cpus: vec![cpu(0, 0), cpu(1, 1), cpu(2, 0)], ..HostTopology::default() };
+        let (cpus, sockets) = (vec![cpu(0, 0), cpu(1, 1), cpu(2, 0)], vec![vec![0, 2], vec![1]]);
+        let host = HostTopology { cpus, sockets, ..HostTopology::default() };
         assert_eq!(host.domains(), [vec![0, 2], vec![1]]);
     }
 
     fn node(id: usize, cpus: &[usize], memory_bytes: u64) -> HostNode {
-        HostNode { id, cpus: cpus.to_vec(), memory_bytes, distances: vec![] }
+        HostNode { id, cpus: cpus.to_vec(), memory_bytes: Some(memory_bytes), distances: vec![] }
     }
 
     #[test]
@@ -120,6 +121,7 @@ mod tests {
             };
             let host = HostTopology {
                 cpus: cpus.iter().map(|(id, ..)| cpu(*id, 0)).collect(),
+                sockets: vec![cpus.iter().map(|(id, ..)| *id).collect()],
                 caches: (0..5).map(|number| cache(3, &of(&|cpu| cpu.2 == number))).collect(),
                 nodes: (0..15).map(|number| node(number, &of(&|cpu| cpu.1 == number), 1)).collect(),
                 ..HostTopology::default()

@@ -2,6 +2,8 @@
 
 mod caches;
 
+pub use caches::MAX_LEVELS;
+
 use crate::located::{Fault, name, within};
 use crate::units::{Bytes, BytesPerSecond, Hertz, Nanoseconds};
 use crate::{Kernel, Machine, Memory, Path, Tlb};

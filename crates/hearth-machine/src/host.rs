@@ -28,6 +28,8 @@ pub struct HostTopology {
     pub cpus: Vec<HostCpu>,
     /// The numbers of CPUs that are there and switched off.
     pub offline: Vec<usize>,
+    /// The online CPUs of each socket; each CPU is of one.
+    pub sockets: Vec<Vec<usize>>,
     /// Memory nodes, by number. Numbers may have holes.
     pub nodes: Vec<HostNode>,
     /// Every cache of every online CPU, once each; inner levels first.
@@ -45,7 +47,7 @@ pub struct HostCpu {
     pub id: usize,
     /// All online CPUs of its core, itself among them.
     pub core_cpus: Vec<usize>,
-    /// Its socket.
+    /// The number of its socket, where it has one. Sockets of different nodes may have the same.
     pub package: Option<u64>,
     /// Its highest clock.
     pub clock_hz: Option<u64>,
@@ -58,21 +60,21 @@ pub struct HostNode {
     pub id: usize,
     /// Its online CPUs; there may be none.
     pub cpus: Vec<usize>,
-    /// Its memory; may be 0.
-    pub memory_bytes: u64,
+    /// Its memory, where it is known; may be 0.
+    pub memory_bytes: Option<u64>,
     /// Distance to each node of the host, in order, as the firmware gives it: 10 is itself.
     pub distances: Vec<u64>,
 }
 
 /// One cache.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostCache {
     /// 1 is nearest the CPU.
     pub level: u64,
     /// What it holds.
     pub holds: Holds,
-    /// Capacity.
-    pub size_bytes: u64,
+    /// Capacity, where it is known: device trees of Arm machines often say only who shares a cache.
+    pub size_bytes: Option<u64>,
     /// Associativity, where it is known.
     pub ways: Option<u64>,
     /// Size of a line, where it is known.

@@ -11,7 +11,7 @@ mod presets;
 mod text;
 pub mod units;
 
-pub use check::{MAX_CPUS, MAX_MEMORY_BYTES, MAX_NODES};
+pub use check::{MAX_CPUS, MAX_LEVELS, MAX_MEMORY_BYTES, MAX_NODES};
 pub use presets::presets;
 
 /// Why a machine could not be had.
@@ -99,7 +99,7 @@ pub struct Cache {
 }
 
 /// What a cache holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holds {
     /// Instructions only.
     Instructions,

@@ -232,7 +232,7 @@ fn a_host_without_node_folders_is_one_node() {
     fixture.write("proc/meminfo", "MemTotal:        2097152 kB\nMemFree: 1 kB");
     let host = fixture.read();
     assert_eq!(host.nodes.len(), 1);
-    assert_eq!(host.nodes[0].memory_bytes, 2 << 30);
+    assert_eq!(host.nodes[0].memory_bytes, Some(2 << 30));
     assert_eq!(host.nodes[0].cpus, [0, 1]);
     host.to_machine().expect("a machine");
 }
@@ -255,9 +255,12 @@ fn nodes_are_read_whatever_their_numbers_sizes_and_cpus() {
     fixture.node(8, "", 256 * 1024, "17 28 10 28");
     fixture.write("sys/devices/system/node/node9/cpulist", "");
     let host = fixture.read();
-    let shape: Vec<_> =
-        host.nodes.iter().map(|node| (node.id, node.cpus.len(), node.memory_bytes >> 30)).collect();
-    assert_eq!(shape, [(0, 8, 64), (4, 8, 0), (8, 0, 256), (9, 0, 0)]);
+    let shape: Vec<_> = host
+        .nodes
+        .iter()
+        .map(|node| (node.id, node.cpus.len(), node.memory_bytes.map(|bytes| bytes >> 30)))
+        .collect();
+    assert_eq!(shape, [(0, 8, Some(64)), (4, 8, Some(0)), (8, 0, Some(256)), (9, 0, None)]);
     assert_eq!(host.nodes[1].distances, [21, 10, 28, 17]);
     assert_eq!(host.nodes[3].distances, [0; 0]);
     host.to_machine().expect("a machine").machine.check().expect("possible");
@@ -277,7 +280,7 @@ fn a_malformed_list_is_an_error_that_names_the_file() {
     let error = host::read(fixture.root()).expect_err("malformed").to_string();
     assert!(
         error.ends_with(
-            "cpu/online: \"0-\" is not a list such as `0-3,8`; the file should come from a Linux kernel"
+            "cpu/online: \"0-\" is not a list such as `0-3,8`, of numbers below 65536; the file should come from a Linux kernel"
         ),
         "{error}"
     );
@@ -322,7 +325,7 @@ fn host_of(shape: &Shape, sizes: &[u64], ways: Option<u64>) -> HostTopology {
                 host.caches.push(HostCache {
                     level: level as u64,
                     holds,
-                    size_bytes,
+                    size_bytes: Some(size_bytes),
                     ways,
                     line_bytes: Some(64),
                     cpus,
@@ -333,7 +336,7 @@ fn host_of(shape: &Shape, sizes: &[u64], ways: Option<u64>) -> HostTopology {
             }
         }
         let cpus = (first..host.cpus.len()).collect();
-        host.nodes.push(HostNode { id, cpus, memory_bytes: *memory_bytes, distances: vec![10, 31] });
+        host.nodes.push(HostNode { id, cpus, memory_bytes: Some(*memory_bytes), distances: vec![10, 31] });
     }
     host.caches.sort_by_key(|cache| cache.level);
     host

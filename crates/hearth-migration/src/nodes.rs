@@ -52,7 +52,7 @@ impl Nodes {
         let with_memory: Vec<NodeId> = host
             .nodes
             .iter()
-            .filter(|node| node.memory_bytes > 0)
+            .filter(|node| node.memory_bytes != Some(0))
             .map(|node| NodeId(node.id as u32))
             .collect();
         let mut near = vec![None; host.cpus.iter().map(|cpu| cpu.id + 1).max().unwrap_or(0)];
@@ -62,7 +62,7 @@ impl Nodes {
                 let itself = if other.1.id == node.id { 0 } else { u64::MAX };
                 (node.distances.get(other.0).copied().unwrap_or(itself), other.1.id)
             };
-            let others = host.nodes.iter().enumerate().filter(|(_, other)| other.memory_bytes > 0);
+            let others = host.nodes.iter().enumerate().filter(|(_, other)| other.memory_bytes != Some(0));
             let nearest = others.min_by_key(distance).map(|(_, other)| NodeId(other.id as u32));
             for &cpu in &node.cpus {
                 if let Some(near) = near.get_mut(cpu) {
@@ -130,7 +130,7 @@ mod tests {
                 .map(|&(id, cpus, memory_bytes, distances)| HostNode {
                     id,
                     cpus: cpus.to_vec(),
-                    memory_bytes,
+                    memory_bytes: Some(memory_bytes),
                     distances: distances.to_vec(),
                 })
                 .collect(),

@@ -26,9 +26,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return output::print_json(&to_json(&topology));
     }
     if arguments.toml {
-        let made = topology.to_machine().map_err(Failure::input)?;
-        let notes: String = made.notes.iter().map(|note| format!("# {note}\n")).collect();
-        return output::print(&format!("{notes}{}", made.machine.to_toml()));
+        return output::print(&topology.to_machine().map_err(Failure::input)?.to_toml());
     }
     output::print(&topology.tree())
 }

@@ -9,7 +9,9 @@ impl Caches {
     #[inline]
     pub(super) fn is_shared(&self, line: u32, cpu: usize) -> bool {
         let others = self.holding.of(line) & !(1 << self.domain_of[cpu]);
-        others != 0 || !self.one_cpu_domains && self.cpus.of(line) & !(1 << cpu) != 0
+        others != 0
+            || !self.one_cpu_domains && self.cpus.of(line) & !(1 << cpu) != 0
+            || self.inner.iter().any(|inner| inner.is_elsewhere(line, cpu))
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
@@ -46,6 +48,7 @@ impl Caches {
                 supplier = supplier.or(Some(self.domains[other].cpus.trailing_zeros() as usize));
             }
         }
+        self.inner.iter_mut().for_each(|inner| inner.drop_elsewhere(line, cpu));
         self.keep_cpus(line, 1 << cpu);
         self.holding.keep(line, 1 << domain);
         supplier

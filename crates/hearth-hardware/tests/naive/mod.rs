@@ -56,34 +56,60 @@ impl Lru {
     }
 }
 
-/// A last level: for each CPU that has ways of its own a cache, one if none has.
+/// A cache of a level, and who is behind it: for each CPU that has ways of its own an array, one if none has.
 #[derive(Clone, Debug)]
-struct LastLevel(Vec<Lru>);
+struct Instance {
+    parts: Vec<Lru>,
+    first_cpu: usize,
+    cpus: usize,
+}
 
-impl LastLevel {
-    fn new(cache: &Cache, line_bytes: u64) -> Self {
+impl Instance {
+    fn new(cache: &Cache, line_bytes: u64, first_cpu: usize) -> Self {
         let whole = Lru::new(cache, line_bytes);
-        match cache.is_parted {
-            false => Self(vec![whole]),
-            true => Self(vec![Lru { ways: cache.ways as usize / cache.shared_by, ..whole }; cache.shared_by]),
-        }
+        let parts = match cache.is_parted {
+            false => vec![whole],
+            true => vec![Lru { ways: cache.ways as usize / cache.shared_by, ..whole }; cache.shared_by],
+        };
+        Self { parts, first_cpu, cpus: cache.shared_by }
+    }
+
+    fn serves(&self, cpu: usize) -> bool {
+        (self.first_cpu..self.first_cpu + self.cpus).contains(&cpu)
     }
 
     fn find(&mut self, number: u64) -> Option<&mut Line> {
-        self.0.iter_mut().find_map(|part| part.find(number))
+        self.parts.iter_mut().find_map(|part| part.find(number))
     }
 
     fn take(&mut self, number: u64) -> Option<Line> {
-        self.0.iter_mut().find_map(|part| part.take(number))
+        self.parts.iter_mut().find_map(|part| part.take(number))
     }
 
     fn touch(&mut self, number: u64) -> bool {
-        self.0.iter_mut().any(|part| part.touch(number))
+        self.parts.iter_mut().any(|part| part.touch(number))
     }
 
     fn insert(&mut self, cpu: usize, number: u64, dirty: bool) -> Option<Line> {
-        let part = cpu.min(self.0.len() - 1);
-        self.0[part].insert(number, dirty)
+        let part = (cpu - self.first_cpu).min(self.parts.len() - 1);
+        self.parts[part].insert(number, dirty)
+    }
+}
+
+/// All caches of one level and kind.
+#[derive(Clone, Debug)]
+struct Level {
+    holds: Holds,
+    instances: Vec<Instance>,
+}
+
+impl Level {
+    fn of(&mut self, cpu: usize) -> &mut Instance {
+        self.instances.iter_mut().find(|instance| instance.serves(cpu)).expect("every CPU has one")
+    }
+
+    fn is_private(&self) -> bool {
+        self.instances[0].cpus == 1
     }
 }
 
@@ -101,212 +127,197 @@ pub struct Counts {
     pub write_backs: u64,
 }
 
-#[derive(Debug)]
-struct Cpu {
-    l1i: Lru,
-    l1d: Lru,
-    l2: Option<Lru>,
-    domain: usize,
-}
-
 pub struct Naive {
-    cpus: Vec<Cpu>,
-    llcs: Vec<LastLevel>,
-    shared_by: usize,
-    l2_fetches: bool,
-    llc_fetches: bool,
+    /// From the CPU outwards; a split first level is two.
+    levels: Vec<Level>,
+    cpus: usize,
     /// Whether caches supply their neighbours with what they have clean, too. All CPUs are of one node.
     has_node_bus: bool,
     pub counts: Counts,
 }
 
-enum From {
-    L2,
-    Llc,
-    Memory,
-    Cache,
-}
-
 impl Naive {
     pub fn new(machine: &Machine) -> Self {
-        let [l1i, l1d, outer @ ..] = &machine.caches[..] else { panic!("two first-level caches") };
-        let llc = outer.last().expect("a last level");
-        let l2 = outer.first().filter(|_| outer.len() == 2);
-        let lru = |cache: &Cache| Lru::new(cache, machine.line_bytes);
-        let cpu =
-            |cpu: usize| Cpu { l1i: lru(l1i), l1d: lru(l1d), l2: l2.map(lru), domain: cpu / llc.shared_by };
-        Self {
-            cpus: (0..machine.cpus()).map(cpu).collect(),
-            llcs: (0..machine.cpus() / llc.shared_by)
-                .map(|_| LastLevel::new(llc, machine.line_bytes))
+        let level = |cache: &Cache| Level {
+            holds: cache.holds,
+            instances: (0..machine.cpus())
+                .step_by(cache.shared_by)
+                .map(|first| Instance::new(cache, machine.line_bytes, first))
                 .collect(),
-            shared_by: llc.shared_by,
-            l2_fetches: l2.is_some_and(|l2| l2.holds == Holds::Both),
-            llc_fetches: llc.holds == Holds::Both,
+        };
+        Self {
+            levels: machine.caches.iter().map(level).collect(),
+            cpus: machine.cpus(),
             has_node_bus: machine.memory.has_node_bus,
             counts: Counts::default(),
         }
     }
 
+    /// The first level that is behind the first.
+    fn second(&self) -> usize {
+        if self.levels[0].holds == Holds::Both { 1 } else { 2 }
+    }
+
+    /// The outermost level that holds data.
+    fn last(&self) -> usize {
+        (0..self.levels.len())
+            .rev()
+            .find(|&level| self.levels[level].holds != Holds::Instructions)
+            .expect("one")
+    }
+
+    /// Whether coherence looks after code: if the last level has it.
+    fn tracks_code(&self) -> bool {
+        self.levels[self.last()].holds == Holds::Both
+    }
+
+    fn is_tracked(&self, level: usize) -> bool {
+        self.levels[level].holds != Holds::Instructions || self.tracks_code()
+    }
+
+    /// The levels of a CPU's own that count as losing a line: the first, and a private second that is not the last.
+    fn is_own(&self, level: usize) -> bool {
+        let is_second = level == self.second() && level != self.last() && self.levels[level].is_private();
+        self.is_tracked(level) && (level < self.second() || is_second)
+    }
+
+    fn domain(&mut self, cpu: usize) -> usize {
+        let last = self.last();
+        self.levels[last].of(cpu).first_cpu
+    }
+
+    /// The levels that a reference goes through, the first one first.
+    fn path(&self, code: bool) -> Vec<usize> {
+        let kind = if code { Holds::Instructions } else { Holds::Data };
+        let takes = |level: &usize| {
+            let holds = self.levels[*level].holds;
+            (holds == kind || holds == Holds::Both) && (*level < self.second() || !code || self.tracks_code())
+        };
+        (0..self.levels.len()).filter(takes).collect()
+    }
+
     fn has_privately(&mut self, cpu: usize, number: u64) -> bool {
-        let tracks_code = self.llc_fetches;
-        let cpu = &mut self.cpus[cpu];
-        cpu.l1d.find(number).is_some()
-            || tracks_code && cpu.l1i.find(number).is_some()
-            || cpu.l2.as_mut().is_some_and(|l2| l2.find(number).is_some())
+        (0..self.levels.len())
+            .any(|level| self.is_own(level) && self.levels[level].of(cpu).find(number).is_some())
+    }
+
+    /// All tracked caches that do not serve a CPU.
+    fn elsewhere(&mut self, cpu: usize) -> Vec<&mut Instance> {
+        let tracked: Vec<bool> = (0..self.levels.len()).map(|level| self.is_tracked(level)).collect();
+        let levels = self.levels.iter_mut().zip(tracked).filter(|(_, is_tracked)| *is_tracked);
+        levels.flat_map(|(level, _)| &mut level.instances).filter(|instance| !instance.serves(cpu)).collect()
     }
 
     fn others_have(&mut self, cpu: usize, number: u64) -> bool {
-        let domain = self.cpus[cpu].domain;
-        (0..self.cpus.len()).any(|other| other != cpu && self.has_privately(other, number))
-            || (0..self.llcs.len()).any(|other| other != domain && self.llcs[other].find(number).is_some())
-    }
-
-    /// Takes a line out of all private caches of a CPU; says whether it was modified there.
-    fn drop_privately(&mut self, cpu: usize, number: u64) -> bool {
-        let llc_fetches = self.llc_fetches;
-        let cpu = &mut self.cpus[cpu];
-        if llc_fetches {
-            cpu.l1i.take(number);
-        }
-        let l1 = cpu.l1d.take(number).is_some_and(|line| line.dirty);
-        let l2 = cpu.l2.as_mut().and_then(|l2| l2.take(number)).is_some_and(|line| line.dirty);
-        l1 || l2
+        self.elsewhere(cpu).into_iter().any(|instance| instance.find(number).is_some())
     }
 
     /// Everyone else loses the line. Whether another domain had it modified.
     fn invalidate_others(&mut self, cpu: usize, number: u64) -> bool {
-        let domain = self.cpus[cpu].domain;
+        for other in (0..self.cpus).filter(|&other| other != cpu) {
+            self.counts.invalidations += u64::from(self.has_privately(other, number));
+        }
+        let domain = self.domain(cpu);
         let mut supplied = false;
-        for other in (0..self.cpus.len()).filter(|&other| other != cpu) {
-            if self.has_privately(other, number) {
-                self.counts.invalidations += 1;
-                let dirty = self.drop_privately(other, number);
-                supplied |= dirty && self.cpus[other].domain != domain;
+        let mut modified = Vec::new();
+        for instance in self.elsewhere(cpu) {
+            if instance.take(number).is_some_and(|line| line.dirty) {
+                modified.push(instance.first_cpu);
             }
         }
-        for other in (0..self.llcs.len()).filter(|&other| other != domain) {
-            supplied |= self.llcs[other].take(number).is_some_and(|line| line.dirty);
+        for owner in modified {
+            supplied |= self.domain(owner) != domain;
         }
         supplied
     }
 
     /// Whoever has the line modified gives the changes up. Whether that was in another domain.
     fn clean_others(&mut self, cpu: usize, number: u64) -> bool {
-        let domain = self.cpus[cpu].domain;
-        let mut supplied = false;
-        for other in (0..self.cpus.len()).filter(|&other| other != cpu) {
-            let caches = &mut self.cpus[other];
-            let l1 = caches.l1d.find(number).is_some_and(|line| std::mem::take(&mut line.dirty));
-            let l2 = caches.l2.as_mut().and_then(|l2| l2.find(number));
-            let dirty = l2.is_some_and(|line| std::mem::take(&mut line.dirty)) || l1;
-            if dirty && caches.domain == domain {
-                if let Some(line) = self.llcs[domain].find(number) {
-                    line.dirty = true;
-                }
-            } else {
-                supplied |= dirty;
+        let (domain, last) = (self.domain(cpu), self.last());
+        let mut modified = Vec::new();
+        for instance in self.elsewhere(cpu) {
+            if instance.find(number).is_some_and(|line| std::mem::take(&mut line.dirty)) {
+                modified.push(instance.first_cpu);
             }
         }
-        for other in (0..self.llcs.len()).filter(|&other| other != domain) {
-            supplied |= self.llcs[other].find(number).is_some_and(|line| std::mem::take(&mut line.dirty));
+        let mut supplied = false;
+        for owner in modified {
+            let is_own = self.domain(owner) == domain;
+            supplied |= !is_own;
+            if is_own && let Some(line) = self.levels[last].of(cpu).find(number) {
+                line.dirty = true;
+            }
         }
         supplied
     }
 
-    fn last_level(&mut self, cpu: usize, number: u64, write: bool) -> From {
-        let domain = self.cpus[cpu].domain;
-        let hit = self.llcs[domain].touch(number);
-        let supplied =
-            if write { self.invalidate_others(cpu, number) } else { self.clean_others(cpu, number) };
-        if hit {
-            return From::Llc;
-        }
-        if let Some(victim) = self.llcs[domain].insert(cpu % self.shared_by, number, false) {
-            let mut dirty = victim.dirty;
-            for other in 0..self.cpus.len() {
-                if self.cpus[other].domain == domain {
-                    dirty |= self.drop_privately(other, victim.number);
-                }
+    /// A line leaves a level, and with it the levels that it backs.
+    fn leave(&mut self, level: usize, cpu: usize, victim: Line) {
+        let Instance { first_cpu, cpus, .. } = *self.levels[level].of(cpu);
+        let holds = self.levels[level].holds;
+        let mut dirty = victim.dirty;
+        for inner in &mut self.levels[..level] {
+            if holds == Holds::Both || holds == inner.holds {
+                let below = inner.instances.iter_mut();
+                let below = below.filter(|inner| (first_cpu..first_cpu + cpus).contains(&inner.first_cpu));
+                below.for_each(|inner| dirty |= inner.take(victim.number).is_some_and(|line| line.dirty));
             }
-            self.counts.write_backs += u64::from(dirty);
         }
-        let neighbour_has_it =
-            (0..self.llcs.len()).any(|other| other != domain && self.llcs[other].find(number).is_some());
-        if supplied || self.has_node_bus && neighbour_has_it { From::Cache } else { From::Memory }
-    }
-
-    fn mark_dirty_in_llc(&mut self, cpu: usize, number: u64, dirty: bool) {
-        if let Some(line) = self.llcs[self.cpus[cpu].domain].find(number) {
-            line.dirty |= dirty;
+        if !dirty {
+            return;
+        }
+        let outer = self.path(false).into_iter().find(|&outer| outer > level);
+        match outer.map(|outer| self.levels[outer].of(cpu).find(victim.number)) {
+            Some(line) => line.expect("outer levels include inner ones").dirty = true,
+            None => self.counts.write_backs += 1,
         }
     }
 
-    fn second_level(&mut self, cpu: usize, number: u64, write: bool, code: bool) -> From {
-        if code && !self.llc_fetches {
-            return From::Memory;
-        }
-        if self.cpus[cpu].l2.is_none() || code && !self.l2_fetches {
-            return self.last_level(cpu, number, write);
-        }
-        if self.cpus[cpu].l2.as_mut().is_some_and(|l2| l2.touch(number)) {
-            if write {
+    fn reference(&mut self, cpu: usize, number: u64, write: bool, code: bool) {
+        let path = self.path(code);
+        let found = path.iter().position(|&level| self.levels[level].of(cpu).touch(number));
+        if found == Some(0) {
+            if write && self.others_have(cpu, number) {
+                self.counts.upgrades += 1;
                 self.invalidate_others(cpu, number);
             }
-            return From::L2;
-        }
-        let from = self.last_level(cpu, number, write);
-        let victim = self.cpus[cpu].l2.as_mut().and_then(|l2| l2.insert(number, false));
-        if let Some(victim) = victim {
-            let l2_fetches = self.l2_fetches;
-            let caches = &mut self.cpus[cpu];
-            if l2_fetches {
-                caches.l1i.take(victim.number);
+        } else {
+            self.counts.l1i_misses += u64::from(code);
+            self.counts.l1d_misses += u64::from(!code);
+            let bypasses = code && !self.tracks_code();
+            let supplied = match (bypasses, write) {
+                (true, _) => false,
+                (false, true) => self.invalidate_others(cpu, number),
+                (false, false) => self.clean_others(cpu, number),
+            };
+            let (last, second) = (self.last(), self.second());
+            for &level in path[..found.unwrap_or(path.len())].iter().rev() {
+                if let Some(victim) = self.levels[level].of(cpu).insert(cpu, number, false) {
+                    self.leave(level, cpu, victim);
+                }
             }
-            let dirty = caches.l1d.take(victim.number).is_some_and(|line| line.dirty) || victim.dirty;
-            self.mark_dirty_in_llc(cpu, victim.number, dirty);
+            match found.map(|index| path[index]) {
+                Some(level) if level == second && level != last => self.counts.l2_hits += 1,
+                Some(_) => self.counts.llc_hits += 1,
+                None => {
+                    let of_last = self.levels[last].instances.iter_mut().filter(|other| !other.serves(cpu));
+                    let neighbour_has_it = !bypasses && { of_last }.any(|other| other.find(number).is_some());
+                    let from_cache = supplied || self.has_node_bus && neighbour_has_it;
+                    self.counts.cache_to_cache += u64::from(from_cache);
+                    self.counts.memory += u64::from(!from_cache);
+                }
+            }
         }
-        from
-    }
-
-    fn count(&mut self, from: &From) {
-        match from {
-            From::L2 => self.counts.l2_hits += 1,
-            From::Llc => self.counts.llc_hits += 1,
-            From::Memory => self.counts.memory += 1,
-            From::Cache => self.counts.cache_to_cache += 1,
+        if write {
+            self.levels[path[0]].of(cpu).find(number).expect("just put there").dirty = true;
         }
     }
 
     pub fn data(&mut self, cpu: usize, number: u64, write: bool) {
-        if self.cpus[cpu].l1d.touch(number) {
-            if write {
-                if self.others_have(cpu, number) {
-                    self.counts.upgrades += 1;
-                    self.invalidate_others(cpu, number);
-                }
-                self.cpus[cpu].l1d.find(number).expect("just touched").dirty = true;
-            }
-            return;
-        }
-        self.counts.l1d_misses += 1;
-        let from = self.second_level(cpu, number, write, false);
-        self.count(&from);
-        if let Some(victim) = self.cpus[cpu].l1d.insert(number, write).filter(|victim| victim.dirty) {
-            match &mut self.cpus[cpu].l2 {
-                Some(l2) => l2.find(victim.number).expect("included").dirty = true,
-                None => self.mark_dirty_in_llc(cpu, victim.number, true),
-            }
-        }
+        self.reference(cpu, number, write, false);
     }
 
     pub fn fetch(&mut self, cpu: usize, number: u64) {
-        if self.cpus[cpu].l1i.touch(number) {
-            return;
-        }
-        self.counts.l1i_misses += 1;
-        let from = self.second_level(cpu, number, false, true);
-        self.count(&from);
-        self.cpus[cpu].l1i.insert(number, false);
+        self.reference(cpu, number, false, true);
     }
 }

@@ -7,6 +7,9 @@ use crate::{Cache, Holds, Machine};
 
 const MAX_WAYS: u32 = 64;
 
+/// The most levels of cache: the halves of a split one are one.
+pub const MAX_LEVELS: usize = 4;
+
 /// Capacity of all instances of all caches: the simulator keeps some bytes for each line.
 const MAX_TOTAL_BYTES: u64 = 4 * GIB;
 
@@ -22,7 +25,19 @@ pub(super) fn check(machine: &Machine) -> Result<(), Fault> {
         }
     }
     check_first_level(&machine.caches)?;
+    check_count(&machine.caches)?;
     check_order(&machine.caches)
+}
+
+fn check_count(caches: &[Cache]) -> Result<(), Fault> {
+    let behind_first = caches.iter().enumerate().skip(if caches[0].holds == Holds::Both { 1 } else { 2 });
+    match behind_first.skip(MAX_LEVELS - 1).next() {
+        None => Ok(()),
+        Some((index, cache)) => {
+            let what = format!("{} is the fifth level", cache.name);
+            fault(key(index, "name"), what, format!("leave at most {MAX_LEVELS} levels"))
+        }
+    }
 }
 
 fn key(index: usize, part: &str) -> String {

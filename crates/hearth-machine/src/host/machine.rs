@@ -26,6 +26,14 @@ pub struct HostMachine {
     pub notes: Vec<String>,
 }
 
+impl HostMachine {
+    /// The machine as TOML, with the notes as comments in front.
+    pub fn to_toml(&self) -> String {
+        let notes: String = self.notes.iter().map(|note| format!("# {note}\n")).collect();
+        notes + &self.machine.to_toml()
+    }
+}
+
 /// Where the clock is not known.
 const ASSUMED_CLOCK_HZ: u64 = 2_000_000_000;
 
@@ -103,10 +111,10 @@ impl HostTopology {
         line_bytes.unwrap_or(64)
     }
 
-    /// Nodes with their share of the cores that are kept; nodes with neither cores nor memory are
-    /// left out.
+    /// Nodes with their share of the cores that are kept; nodes with neither cores nor memory are left out, and
+    /// those of memory alone where there are too many.
     fn machine_nodes(&self, cores: &Cores, page_bytes: u64, notes: &mut Vec<String>) -> Vec<Node> {
-        let total: u64 = self.nodes.iter().fold(0, |sum, node| sum.saturating_add(node.memory_bytes));
+        let total: u64 = self.nodes.iter().filter_map(|node| node.memory_bytes).fold(0, u64::saturating_add);
         let share = |bytes: u64| {
             let scaled =
                 u128::from(bytes) * u128::from(MAX_MEMORY_BYTES.min(total)) / u128::from(total.max(1));
@@ -114,14 +122,21 @@ impl HostTopology {
         };
         let node = |(index, node): (usize, &super::HostNode)| Node {
             cpus: cores.of_node(index).len(),
-            memory_bytes: share(node.memory_bytes),
+            memory_bytes: share(node.memory_bytes.unwrap_or(0)),
         };
         let all: Vec<Node> = self.nodes.iter().enumerate().map(node).collect();
         let mut nodes: Vec<Node> =
             all.into_iter().filter(|node| node.cpus > 0 || node.memory_bytes > 0).collect();
-        if nodes.len() > MAX_NODES {
-            notes.push(format!("only the first {MAX_NODES} nodes are kept"));
-            nodes.truncate(MAX_NODES);
+        let mut room = MAX_NODES.saturating_sub(nodes.iter().filter(|node| node.cpus > 0).count());
+        let count = nodes.len();
+        nodes.retain(|node| {
+            let is_kept = node.cpus > 0 || room > 0;
+            room -= usize::from(is_kept && node.cpus == 0);
+            is_kept
+        });
+        if nodes.len() < count {
+            let (kept, what) = (nodes.len(), "nodes are kept, those with CPUs first");
+            notes.push(format!("{kept} of {count} {what}: a machine has at most {MAX_NODES}"));
         }
         if total > MAX_MEMORY_BYTES {
             notes.push("the memory is scaled down to 64 GiB, the most that a machine may have".to_owned());

@@ -1,15 +1,21 @@
-//! Files of sysfs and procfs: one value or list each.
+//! Files of sysfs and procfs: one value or set each.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::HostError;
-use crate::list::{MAX_ID, parse_list, show_list};
+use crate::list::{MAX_ID, parse_list, parse_mask, show_list};
 
-/// The text of a file without surrounding space; nothing where it is missing or cannot be read,
+/// The longest file that is read: far beyond what the kernel writes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The text of a file without surrounding space and zero bytes; nothing where it is missing or cannot be read,
 /// which is common: what is described differs with the machine.
 pub(super) fn text(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
+    let mut bytes = Vec::new();
+    std::fs::File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
+    Some(text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0').to_owned())
 }
 
 /// A file that holds one number.
@@ -30,19 +36,49 @@ pub(super) fn cache_size(path: &Path) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// The `MemTotal` of a node's or the whole machine's `meminfo`, which is in KiB.
-pub(super) fn memory_total(path: &Path) -> Option<u64> {
+/// A value of a `meminfo` (a node's, or the whole machine's), which is in KiB: `MemTotal`.
+pub(super) fn memory(path: &Path, key: &str) -> Option<u64> {
     let text = text(path)?;
-    let line = text.lines().find(|line| line.contains("MemTotal:"))?;
+    let line = text.lines().find(|line| line.contains(key))?;
     line.split_whitespace().rev().nth(1)?.parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 /// A list of CPUs or nodes such as `0-3,8`, in order; an empty file is an empty list.
 pub(super) fn list(path: PathBuf) -> Result<Option<Vec<usize>>, HostError> {
+    set(path, parse_list, "a list such as `0-3,8`, of numbers below 65536")
+}
+
+/// A set of CPUs, by the names of the files that may hold it: as a list (older kernels lack some, and copies may),
+/// or else as a mask such as `f,00000103`.
+pub(super) fn cpus(folder: &Path, lists: &[&str], masks: &[&str]) -> Result<Option<Vec<usize>>, HostError> {
+    for name in lists {
+        if let Some(found) = list(folder.join(name))?.filter(|list| !list.is_empty()) {
+            return Ok(Some(found));
+        }
+    }
+    for name in masks {
+        let expected = "a mask such as `f,00000103`, of numbers below 65536";
+        if let Some(found) = set(folder.join(name), parse_mask, expected)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn set(
+    path: PathBuf,
+    parse: impl Fn(&str) -> Option<Vec<usize>>,
+    expected: &'static str,
+) -> Result<Option<Vec<usize>>, HostError> {
     let Some(text) = text(&path) else { return Ok(None) };
-    match parse_list(&text) {
-        Some(list) => Ok(Some(list)),
-        None => Err(HostError::Malformed { path, text, expected: "a list such as `0-3,8`" }),
+    parse(&text).map(Some).ok_or_else(|| HostError::Malformed { path, text: beginning(text), expected })
+}
+
+/// As much of what a file holds as an error shows.
+fn beginning(text: String) -> String {
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
     }
 }
 
@@ -52,12 +88,17 @@ pub(super) fn show_cpus(list: &[usize]) -> String {
     format!("{noun} {}", show_list(list))
 }
 
-/// The numbers `N` for which `folder` holds an entry `prefixN`, in order.
-pub(super) fn numbered(folder: &Path, prefix: &str) -> Vec<usize> {
+/// The numbers `N` for which `folder` holds an entry `prefixN`, in order; those of 65,536 and more are told in a note.
+pub(super) fn numbered(folder: &Path, prefix: &str, notes: &mut Vec<String>) -> Vec<usize> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let number = |name: &str| name.strip_prefix(prefix)?.parse::<usize>().ok().filter(|id| *id < MAX_ID);
+    let number = |name: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
     let mut ids: Vec<usize> =
         entries.filter_map(|entry| number(&entry.file_name().to_string_lossy())).collect();
     ids.sort_unstable();
+    let beyond = ids.split_off(ids.partition_point(|id| *id < MAX_ID));
+    if let Some(first) = beyond.first() {
+        let more = if beyond.len() > 1 { " and above" } else { "" };
+        notes.push(format!("{prefix}{first}{more}: left out, for numbers end below {MAX_ID}"));
+    }
     ids
 }

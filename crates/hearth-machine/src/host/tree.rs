@@ -34,8 +34,9 @@ impl HostTopology {
 
     fn node_tree(&self, node: &HostNode) -> Tree<String> {
         let memory = match node.memory_bytes {
-            0 => "no memory".to_owned(),
-            bytes => show_bytes(bytes),
+            None => "memory not known".to_owned(),
+            Some(0) => "no memory".to_owned(),
+            Some(bytes) => show_bytes(bytes),
         };
         let cpus = if node.cpus.is_empty() { ", no CPU" } else { "" };
         let mut packages: Vec<u64> = self
@@ -116,7 +117,8 @@ fn count(number: usize, what: &str) -> String {
 
 fn shape(cache: &HostCache) -> String {
     let ways = cache.ways.map_or_else(String::new, |ways| format!(" {ways}-way"));
-    format!("{} {}{ways}", cache.name(), show_bytes(cache.size_bytes))
+    let size = cache.size_bytes.map_or_else(|| "of unknown size".to_owned(), show_bytes);
+    format!("{} {size}{ways}", cache.name())
 }
 
 /// With one decimal where it is not whole.

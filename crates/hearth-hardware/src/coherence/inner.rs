@@ -1,0 +1,137 @@
+//! Levels between the private ones and the last: a second level that two CPUs share below a third that all do, a
+//! private third level below a fourth.
+//!
+//! They only know which lines are there. That a line is modified is kept in the private levels and, once it has
+//! left those, in the last one, which has whatever an inner level has: what is written back is the same.
+
+use super::{Caches, Served};
+use crate::cache::{Cache, DIRTY, Entry, line_of, mark};
+use crate::coherence::members::Members;
+use hearth_machine::{Holds, Machine};
+
+/// One such level of all CPUs.
+pub(super) struct Inner {
+    /// From 2.
+    level: u8,
+    instances: Vec<Instance>,
+    instance_of: Vec<usize>,
+    fetches: bool,
+    /// By line: the instances that have it.
+    holding: Members,
+}
+
+struct Instance {
+    cache: Cache,
+    cpus: u64,
+}
+
+impl Inner {
+    pub(super) fn new(cache: &hearth_machine::Cache, machine: &Machine) -> Self {
+        let cpus = machine.cpus();
+        let instance = |first: usize| Instance {
+            cache: Cache::new(cache, machine.line_bytes),
+            cpus: (first..first + cache.shared_by).map(|cpu| 1 << cpu).sum(),
+        };
+        let instances: Vec<Instance> = (0..cpus).step_by(cache.shared_by).map(instance).collect();
+        let before = machine.caches.iter().take_while(|other| other.name != cache.name);
+        Self {
+            level: 1 + before.filter(|other| other.holds != Holds::Instructions).count() as u8,
+            instance_of: (0..cpus).map(|cpu| cpu / cache.shared_by).collect(),
+            fetches: cache.holds == Holds::Both,
+            holding: Members::new(instances.len()),
+            instances,
+        }
+    }
+
+    pub(super) fn grow(&mut self, lines: usize) {
+        self.holding.grow(lines);
+    }
+
+    /// Whether another instance than a CPU's has a line.
+    pub(super) fn is_elsewhere(&self, line: u32, cpu: usize) -> bool {
+        self.holding.of(line) & !(1 << self.instance_of[cpu]) != 0
+    }
+
+    /// Takes a line out of all instances but a CPU's.
+    pub(super) fn drop_elsewhere(&mut self, line: u32, cpu: usize) {
+        self.drop_below(line, !self.instances[self.instance_of[cpu]].cpus);
+    }
+
+    /// Takes a line out of the instances of these CPUs.
+    pub(super) fn drop_below(&mut self, line: u32, cpus: u64) {
+        let mut holding = self.holding.of(line);
+        while holding != 0 {
+            let index = holding.trailing_zeros() as usize;
+            holding &= holding - 1;
+            if self.instances[index].cpus & cpus != 0 {
+                self.instances[index].cache.remove(line);
+                self.holding.keep(line, !(1 << index));
+            }
+        }
+    }
+}
+
+impl Caches {
+    /// Looks a line up that the private levels do not have.
+    #[inline(always)]
+    pub(super) fn inner_level(&self, cpu: usize, line: u32, code: bool) -> Option<Served> {
+        let has = |inner: &&Inner| {
+            (!code || inner.fetches) && inner.instances[inner.instance_of[cpu]].cache.touch(line).is_some()
+        };
+        self.inner.iter().find(has).map(|inner| Served::Inner(inner.level))
+    }
+
+    /// Puts a line into the inner levels that did not have it, the outer ones first.
+    #[inline(always)]
+    pub(super) fn fill_inner(&mut self, cpu: usize, line: u32, code: bool, served: Served) {
+        if !self.inner.is_empty() {
+            self.fill_missed(cpu, line, code, served);
+        }
+    }
+
+    fn fill_missed(&mut self, cpu: usize, line: u32, code: bool, served: Served) {
+        let missed = |inner: &Inner| match served {
+            Served::Inner(level) => inner.level < level,
+            _ => true,
+        };
+        for index in (0..self.inner.len()).rev() {
+            let inner = &mut self.inner[index];
+            if !missed(inner) || code && !inner.fetches {
+                continue;
+            }
+            let instance = inner.instance_of[cpu];
+            inner.holding.add(line, 1 << instance);
+            if let Some(victim) = inner.instances[instance].cache.insert(line, 0) {
+                self.leave_inner(index, instance, victim);
+            }
+        }
+    }
+
+    /// Takes a line out of a CPU's private caches, but as code.
+    fn drop_data(&self, cpu: usize, line: u32) -> Option<Entry> {
+        let outer = self.l2s[cpu].as_ref().and_then(|l2| l2.remove(line));
+        let inner = self.ports[cpu].l1d.remove(line);
+        inner.or(outer).map(|flags| flags | outer.unwrap_or(0))
+    }
+
+    /// A line leaves an instance of an inner level, and with it what is below.
+    fn leave_inner(&mut self, index: usize, instance: usize, victim: Entry) {
+        let line = line_of(victim);
+        let Inner { fetches, instances, .. } = &self.inner[index];
+        let (fetches, cpus) = (*fetches, instances[instance].cpus);
+        let mut below = self.cpus_of(line) & cpus;
+        let mut dirty = 0;
+        while below != 0 {
+            let cpu = below.trailing_zeros() as usize;
+            below &= below - 1;
+            let flags = if fetches { self.drop_private(cpu, line) } else { self.drop_data(cpu, line) };
+            dirty |= flags.unwrap_or(0) & DIRTY;
+            self.forget_holder(cpu, line);
+        }
+        self.inner[..=index].iter_mut().for_each(|inner| inner.drop_below(line, cpus));
+        let domain = self.domain_of[cpus.trailing_zeros() as usize];
+        if let Some(outer) = self.domains[domain].llc.peek(line) {
+            mark(outer, dirty);
+        }
+    }
+}
