@@ -12,6 +12,8 @@ constants! { all {
     SCX_ENQ_WAKEUP => ENQ_WAKEUP: u64 = 1 << 0;
     /// An enqueue's flag: the task was about to run on a CPU that a higher class has taken.
     SCX_ENQ_REENQ => ENQ_REENQ: u64 = 1 << 40;
+    /// A wake-up's flag: who makes it is about to sleep.
+    SCX_WAKE_SYNC => WAKE_SYNC: u64 = 1 << 4;
     /// A kick's flag: nothing happens if the CPU is busy.
     SCX_KICK_IDLE => KICK_IDLE: u64 = 1 << 0;
     /// A kick's flag: the task that runs loses its slice.

@@ -155,7 +155,7 @@ impl Machine {
             self.timers.borrow_mut().remove(&timer);
             let ran_ns = self.away_ns.borrow_mut().remove(&timer.2).unwrap_or_default();
             self.join_class(timer.2, ran_ns);
-            self.wake(timer.2);
+            self.wake(timer.2, 0);
             self.kicks(cpu);
         }
         if self.is_released(cpu) {

@@ -3,7 +3,7 @@
 
 use crate::task::{Task, Verdict};
 use crate::{Host, Scx};
-use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct};
+use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct, WAKE_SYNC};
 use std::rc::Rc;
 
 const ENOENT: i32 = 2;
@@ -12,6 +12,19 @@ const EEXIST: i32 = 17;
 const EINVAL: i32 = 22;
 
 impl<H: Host> Scx<H> {
+    /// Of a wake-up by who is about to sleep: the task's last CPU, if it is idle and near, or the CPU of the waker,
+    /// if nothing waits there while others idle (`scx_select_cpu_dfl`).
+    fn beside_waker(&self, allowed: u64, previous: i32) -> Option<i32> {
+        let waker = self.cpu.get();
+        let is_near = self.shape.near[waker][0] >> previous & 1 == 1;
+        if is_near && allowed >> previous & 1 == 1 && self.test_and_clear_idle(previous) {
+            return Some(previous);
+        }
+        self.gap();
+        let is_free = self.rqs[waker].local.borrow().is_empty() && self.idle.get() != 0;
+        (is_free && allowed >> waker & 1 == 1).then_some(waker as i32)
+    }
+
     /// `move_remote_task_to_local_dsq`: the lock of the run queue that the task leaves is held, and then
     /// that of the CPU to which it comes.
     fn come_over(&self, task: &Task, from: usize, cpu: usize) {
@@ -202,8 +215,13 @@ impl<H: Host> Kernel for Scx<H> {
         self.pick(allowed).map_or(-EBUSY, |cpu| cpu as i32)
     }
 
-    fn nearest_idle(&self, allowed: u64, previous: i32) -> Option<i32> {
+    fn nearest_idle(&self, allowed: u64, previous: i32, wake_flags: u64) -> Option<i32> {
         let near = self.shape.near.get(usize::try_from(previous).ok()?)?;
+        if wake_flags & WAKE_SYNC != 0
+            && let Some(cpu) = self.beside_waker(allowed, previous)
+        {
+            return Some(cpu);
+        }
         if allowed >> previous & 1 == 1 && self.test_and_clear_idle(previous) {
             return Some(previous);
         }

@@ -5,8 +5,9 @@ use crate::{Current, Host, Kernel};
 use hearth_abi::native::ENQ_WAKEUP;
 
 impl<H: Host> Kernel<H> {
-    /// `try_to_wake_up`, by the CPU that runs.
-    pub fn wake(&self, pid: Pid) {
+    /// `try_to_wake_up`, by the CPU that runs; `flags` may have [`WAKE_SYNC`](hearth_abi::native::WAKE_SYNC): the
+    /// waker is about to sleep.
+    pub fn wake(&self, pid: Pid, flags: u64) {
         let task = self.task(pid);
         self.lock_pi(&task);
         if !task.is_runnable.get() && !task.is_away.get() {
@@ -15,20 +16,20 @@ impl<H: Host> Kernel<H> {
             task.is_runnable.set(was_on_rq);
             self.unlock(cpu);
             if !was_on_rq {
-                self.activate(&task);
+                self.activate(&task, flags);
             }
         }
         self.unlock_pi(&task);
     }
 
-    fn activate(&self, task: &Task) {
+    fn activate(&self, task: &Task, flags: u64) {
         while task.sched.on_cpu.get() != 0 {
             self.wait();
         }
         task.is_runnable.set(true);
         task.verdict.set(Verdict::None);
         let cpus = self.cpus_of(task);
-        let Some(cpu) = self.select_cpu(task) else { return };
+        let Some(cpu) = self.select_cpu(task, flags) else { return };
         let cpu = if cpus >> cpu & 1 == 1 { cpu } else { cpus.trailing_zeros() as usize };
         task.sched.cpu.set(cpu as u32);
         self.lock(cpu);
@@ -38,11 +39,11 @@ impl<H: Host> Kernel<H> {
     }
 
     /// `select_task_rq`: a task that may run on one CPU only, if only for now, is not asked about.
-    fn select_cpu(&self, task: &Task) -> Option<usize> {
+    fn select_cpu(&self, task: &Task, flags: u64) -> Option<usize> {
         if task.sched.nr_cpus_allowed.get() == 1 || task.is_pinned() {
             return Some(task.sched.allowed().trailing_zeros() as usize);
         }
-        let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), 0);
+        let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), flags);
         let cpu = self.placing(task, ask);
         let valid = usize::try_from(cpu).ok().filter(|&cpu| cpu < self.cpus());
         if valid.is_none() {

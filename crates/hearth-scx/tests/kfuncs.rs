@@ -1,6 +1,6 @@
 //! Queues, idle CPUs and errors, as a scheduler sees them.
 
-use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel as _};
+use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, Kernel as _, WAKE_SYNC};
 use hearth_scx::{Host, Scx, Shape};
 
 /// Four CPUs that look alike, and no time.
@@ -48,15 +48,31 @@ fn an_idle_cpu_is_found_only_once() {
 #[test]
 fn the_nearest_idle_cpu_is_the_own_then_one_of_its_domain_then_any() {
     let scx = scx();
-    let nearest = || scx.nearest_idle(0b1011, 1);
+    let nearest = || scx.nearest_idle(0b1011, 1, 0);
     assert_eq!([nearest(), nearest(), nearest(), nearest()], [Some(1), Some(0), Some(3), None]);
+}
+
+#[test]
+fn who_is_woken_by_one_about_to_sleep_stays_near_or_takes_its_cpu() {
+    // The caller is CPU 0, in one domain with CPU 1.
+    let scx = Scx::new(Four, Shape { near: two_domains(), tick_ps: 1, is_immediate: false });
+    assert!(scx.test_and_clear_idle(0), "the waker's is not idle");
+    assert_eq!(scx.nearest_idle(0b1111, 1, WAKE_SYNC), Some(1), "the last one, which is idle and near");
+    assert_eq!(scx.nearest_idle(0b1111, 2, WAKE_SYNC), Some(0), "the last one is far");
+    assert_eq!(scx.nearest_idle(0b1110, 2, WAKE_SYNC), Some(2), "the waker's is not allowed");
+    assert_eq!(scx.nearest_idle(0b1111, 3, 0), Some(3), "not about to sleep");
+    assert_eq!(scx.nearest_idle(0b1111, 3, WAKE_SYNC), None, "nobody is idle");
+}
+
+fn two_domains() -> Vec<[u64; 2]> {
+    vec![[0b0011, 0b1111], [0b0011, 0b1111], [0b1100, 0b1111], [0b1100, 0b1111]]
 }
 
 #[test]
 fn a_cpu_that_does_not_exist_is_not_idle_and_not_kicked() {
     let scx = scx();
     assert!(!scx.test_and_clear_idle(-1) && !scx.test_and_clear_idle(4));
-    assert_eq!(scx.nearest_idle(0b1111, 4), None);
+    assert_eq!(scx.nearest_idle(0b1111, 4, 0), None);
     scx.kick(4, 0);
     assert_eq!(scx.failure().as_deref(), Some("invalid CPU 4 from ops.kick_cpu"));
 }

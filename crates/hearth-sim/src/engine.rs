@@ -310,7 +310,10 @@ impl Simulation {
         let now_ps = self.kernel.port(cpu).now_ps();
         match request {
             Request::Yield(why) => self.kernel.yield_current(cpu, why),
-            Request::Wake(other) => self.kernel.wake(other, cpu, End::SystemCall),
+            Request::Wake { task: other, is_sync: false } => self.kernel.wake(other, cpu, End::SystemCall),
+            Request::Wake { task: other, is_sync: true } => {
+                self.kernel.wake_sync(other, cpu, End::SystemCall)
+            }
             Request::Block => self.block(cpu, task),
             Request::SetWeight { task, weight } => self.kernel.set_weight(task, weight, cpu),
             Request::SetMask { task: other, cpus } => {

@@ -67,7 +67,10 @@ pub(crate) enum Request {
     Yield(End),
     /// Block until woken.
     Block,
-    Wake(TaskId),
+    Wake {
+        task: TaskId,
+        is_sync: bool,
+    },
     SystemCall,
     Sleep {
         ns: u64,
@@ -378,7 +381,13 @@ impl<'a> Cpu<'a> {
 
     /// Wakes a task that called [`block`](Self::block), or is about to.
     pub fn wake(&mut self, task: TaskId) {
-        self.request(Request::Wake(task));
+        self.request(Request::Wake { task, is_sync: false });
+    }
+
+    /// As [`wake`](Self::wake), and tells the scheduler that this task will probably sleep soon: as kernels wake
+    /// who waits for a pipe or a socket (`wake_up_interruptible_sync_poll`).
+    pub fn wake_and_sleep(&mut self, task: TaskId) {
+        self.request(Request::Wake { task, is_sync: true });
     }
 
     /// Changes the weight of a task: 100 at nice 0, from 1 to 10,000.

@@ -138,7 +138,7 @@ impl<T> Stream<T> {
         self.touch_ends(cpu);
         touch(cpu, at + bytes, kind.buffer_bytes.saturating_sub(bytes));
         if let Some(reader) = reader {
-            cpu.wake(reader);
+            cpu.wake_and_sleep(reader);
         }
     }
 
@@ -161,7 +161,7 @@ impl<T> Stream<T> {
             touch(cpu, at + bytes, kind.buffer_bytes.saturating_sub(bytes));
             self.transport.pool.borrow_mut().give(cpu.number(), at);
         }
-        writers.into_iter().for_each(|writer| cpu.wake(writer));
+        writers.into_iter().for_each(|writer| cpu.wake_and_sleep(writer));
         message
     }
 

@@ -32,8 +32,9 @@ pub trait Kernel: 'static {
     fn test_and_clear_idle(&self, cpu: i32) -> bool;
     /// `scx_bpf_pick_idle_cpu`, of the CPUs in `allowed` as bits.
     fn pick_idle(&self, allowed: u64) -> i32;
-    /// `scx_bpf_select_cpu_dfl`: an idle CPU, if there is one.
-    fn nearest_idle(&self, allowed: u64, previous: i32) -> Option<i32>;
+    /// `scx_bpf_select_cpu_dfl`: an idle CPU, if there is one; for a [`WAKE_SYNC`](super::WAKE_SYNC) perhaps the
+    /// CPU that makes the wake-up.
+    fn nearest_idle(&self, allowed: u64, previous: i32, wake_flags: u64) -> Option<i32>;
     /// `scx_bpf_kick_cpu`.
     fn kick(&self, cpu: i32, flags: u64);
     /// `scx_bpf_now`.
@@ -111,10 +112,10 @@ extern "C" fn select_cpu_dfl<K: Kernel>(
     kernel: &K,
     p: &TaskStruct,
     prev: i32,
-    _flags: u64,
+    wake_flags: u64,
     is_idle: &mut bool,
 ) -> i32 {
-    let idle = kernel.nearest_idle(p.allowed(), prev);
+    let idle = kernel.nearest_idle(p.allowed(), prev, wake_flags);
     *is_idle = idle.is_some();
     idle.unwrap_or(prev)
 }

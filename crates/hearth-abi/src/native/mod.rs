@@ -11,7 +11,7 @@ mod storage;
 
 pub use crate::{
     CpuMask, CpuStats, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, KICK_IDLE, KICK_PREEMPT, Outcome,
-    PF_KTHREAD, TASK_QUEUED, Task as Remembered, TaskStruct,
+    PF_KTHREAD, TASK_QUEUED, Task as Remembered, TaskStruct, WAKE_SYNC,
 };
 pub use kfuncs::Kernel;
 pub use storage::{MapValue, TaskStorage};

@@ -19,7 +19,7 @@ pub fn read(root: &Path) -> Result<HostTopology, HostError> {
     let folder = system.join("cpu");
     let mut notes = Vec::new();
     let present = numbered(&folder, "cpu", &mut notes);
-    let online = online(&folder, &present)?;
+    let online = online(&folder, &present, &mut notes)?;
     if online.is_empty() {
         return Err(HostError::NoCpus { path: folder });
     }
@@ -37,15 +37,20 @@ pub fn read(root: &Path) -> Result<HostTopology, HostError> {
     Ok(host)
 }
 
-/// The CPUs of the file `online`. Without it those whose own file does not say that they are off: some can never
-/// go, and have none.
-fn online(folder: &Path, present: &[usize]) -> Result<BTreeSet<usize>, HostError> {
+/// The CPUs of the file `online`, of those that have a folder. Without that file those whose own does not say that
+/// they are off: some can never go, and have none.
+fn online(folder: &Path, present: &[usize], notes: &mut Vec<String>) -> Result<BTreeSet<usize>, HostError> {
     let told = list(folder.join("online"))?.unwrap_or_default();
-    if !told.is_empty() {
-        return Ok(told.into_iter().collect());
+    if told.is_empty() {
+        let is_off = |cpu: &usize| number(&folder.join(format!("cpu{cpu}/online"))) == Some(0);
+        return Ok(present.iter().copied().filter(|cpu| !is_off(cpu)).collect());
     }
-    let is_off = |cpu: &usize| number(&folder.join(format!("cpu{cpu}/online"))) == Some(0);
-    Ok(present.iter().copied().filter(|cpu| !is_off(cpu)).collect())
+    let (found, missing): (Vec<usize>, Vec<usize>) =
+        told.into_iter().partition(|cpu| present.is_empty() || present.binary_search(cpu).is_ok());
+    if !missing.is_empty() {
+        notes.push(format!("{}: online, but not described; left out", show_cpus(&missing)));
+    }
+    Ok(found.into_iter().collect())
 }
 
 /// The first value of a key in `/proc/cpuinfo`, without what a terminal would take for a command.

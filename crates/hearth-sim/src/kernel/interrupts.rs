@@ -2,11 +2,21 @@
 
 use super::{Entry, Kernel, State, pid_of};
 use crate::program::{End, TaskId};
+use hearth_abi::native::WAKE_SYNC;
 
 impl Kernel {
     /// Makes a blocked task runnable, by the CPU `waker`. If it is not blocked, its next block returns at
     /// once.
     pub(crate) fn wake(&mut self, task: TaskId, waker: usize, why: End) {
+        self.wake_with(task, waker, why, 0);
+    }
+
+    /// As [`wake`](Self::wake), by who is about to sleep.
+    pub(crate) fn wake_sync(&mut self, task: TaskId, waker: usize, why: End) {
+        self.wake_with(task, waker, why, WAKE_SYNC);
+    }
+
+    fn wake_with(&mut self, task: TaskId, waker: usize, why: End, flags: u64) {
         match self.state(task) {
             State::Blocked => {}
             State::Dead => return,
@@ -20,7 +30,7 @@ impl Kernel {
         if self.tasks[task].is_higher() {
             self.wake_higher(task);
         } else {
-            self.scx.wake(pid_of(task));
+            self.scx.wake(pid_of(task), flags);
         }
         self.tell_others(waker, why);
     }
