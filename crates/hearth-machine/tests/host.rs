@@ -358,6 +358,160 @@ proptest! {
     }
 }
 
+fn domains(fixture: &Fixture) -> Vec<Vec<usize>> {
+    fixture.read().domains()
+}
+
+#[test]
+fn a_cpu_without_caches_leaves_the_domains_of_others_alone_whatever_its_number() {
+    for (without, shared, expected) in [(0, "1-2", [vec![0], vec![1, 2]]), (2, "0-1", [vec![0, 1], vec![2]])]
+    {
+        let fixture = Fixture::new("0-2");
+        (0..3).for_each(|cpu| fixture.cpu(cpu, 0, &cpu.to_string(), 0));
+        for cpu in (0..3).filter(|cpu| *cpu != without) {
+            fixture.caches(cpu, &[(3, "Unified", "8192K", 16, shared)]);
+        }
+        assert_eq!(domains(&fixture), expected);
+    }
+}
+
+#[test]
+fn an_outer_cache_of_some_cpus_is_their_domain_alone() {
+    let fixture = Fixture::new("0-3");
+    for cpu in 0..4 {
+        let own = cpu.to_string();
+        let all = [(2, "Unified", "1024K", 8, own.as_str()), (3, "Unified", "8192K", 16, "2-3")];
+        fixture.caches(cpu, if cpu < 2 { &all[..1] } else { &all });
+    }
+    assert_eq!(domains(&fixture), [vec![0], vec![1], vec![2, 3]]);
+    let notes = fixture.read().to_machine().expect("a machine").notes;
+    assert!(notes.iter().any(|note| note == "2 of 4 cores have L3: all have it here"), "{notes:?}");
+}
+
+#[test]
+fn a_split_second_level_is_one_of_both_sizes() {
+    let fixture = Fixture::new("0");
+    let caches = [
+        (1, "Data", "16K", 4, "0"),
+        (1, "Instruction", "16K", 4, "0"),
+        (2, "Data", "256K", 8, "0"),
+        (2, "Instruction", "1024K", 8, "0"),
+    ];
+    fixture.caches(0, &caches);
+    let made = fixture.read().to_machine().expect("a machine");
+    assert_eq!(made.machine.caches[2].size_bytes, 1280 << 10);
+    let note = "L2 is split: one of 1280 KiB for both is here in its place";
+    assert!(made.notes.iter().any(|other| other == note), "{:?}", made.notes);
+}
+
+#[test]
+fn a_cpu_of_several_nodes_is_counted_to_the_first() {
+    let fixture = Fixture::new("0-1");
+    fixture.node(0, "0-1", 1024, "10 20");
+    fixture.node(1, "0-1", 1024, "20 10");
+    let host = fixture.read();
+    assert_eq!((host.nodes[0].cpus.as_slice(), host.nodes[1].cpus.len()), (&[0, 1][..], 0));
+    assert!(
+        host.notes.iter().any(|note| note.starts_with("several nodes hold CPUs 0-1")),
+        "{:?}",
+        host.notes
+    );
+}
+
+#[test]
+fn nodes_that_do_not_tell_their_memory_share_what_others_leave_of_the_machines() {
+    let fixture = Fixture::new("0-1");
+    fixture.write("proc/meminfo", "MemTotal: 8388608 kB");
+    fixture.write("sys/devices/system/node/node0/cpulist", "0");
+    fixture.write("sys/devices/system/node/node1/cpulist", "1");
+    let shares = |fixture: &Fixture| -> Vec<Option<u64>> {
+        fixture.read().nodes.iter().map(|node| node.memory_bytes.map(|bytes| bytes >> 30)).collect()
+    };
+    assert_eq!(shares(&fixture), [Some(4), Some(4)]);
+    fixture.node(2, "", 2048, "20 20 10");
+    assert_eq!(shares(&fixture), [Some(3), Some(3), Some(2)]);
+    fs::remove_file(fixture.root().join("proc/meminfo")).expect("file");
+    assert_eq!(shares(&fixture), [None, None, Some(2)]);
+}
+
+#[test]
+fn of_more_than_64_nodes_those_with_cpus_are_kept_and_the_rest_is_told() {
+    let fixture = Fixture::new("0-1");
+    for node in 0..65 {
+        fixture.node(
+            node,
+            ["0", "1", ""][[0, 64].iter().position(|with| *with == node).unwrap_or(2)],
+            1024,
+            "10",
+        );
+    }
+    let made = fixture.read().to_machine().expect("a machine");
+    assert_eq!((made.machine.nodes.len(), made.machine.cpus()), (64, 2));
+    assert_eq!(made.host_cpus, [0, 1]);
+    let note = "64 of 65 nodes are kept, those with CPUs first: a machine has at most 64";
+    assert!(made.notes.iter().any(|other| other == note), "{:?}", made.notes);
+}
+
+#[test]
+fn numbers_beyond_the_last_are_told() {
+    let fixture = holes_without_caches();
+    fixture.cpu(70_000, 0, "70000", 0);
+    fixture.node(70_000, "", 1024, "10");
+    let notes = fixture.read().notes;
+    for name in ["cpu70000", "node70000"] {
+        let note = format!("{name}: left out, for numbers end below 65536");
+        assert!(notes.contains(&note), "{notes:?}");
+    }
+}
+
+#[test]
+fn the_clock_is_the_highest_or_that_of_the_name_and_that_of_the_moment_is_told_as_such() {
+    let fixture = holes_without_caches();
+    let clock = |fixture: &Fixture| fixture.read().cpus[0].clock_hz;
+    let cpuinfo =
+        |name: &str| fixture.write("proc/cpuinfo", &format!("model name\t: {name}\ncpu MHz\t\t: 800.000"));
+    cpuinfo("CPU @ 2.10GHz");
+    assert_eq!(clock(&fixture), Some(2_100_000_000));
+    cpuinfo("CPU");
+    assert_eq!(clock(&fixture), Some(800_000_000));
+    assert!(fixture.read().notes.iter().any(|note| note.starts_with("the clock is that of the moment")));
+    fixture.cpu(0, 0, "0", 3_000_000);
+    assert_eq!(clock(&fixture), Some(3_000_000_000));
+}
+
+#[test]
+fn control_characters_of_names_do_not_reach_the_terminal() {
+    let fixture = holes_without_caches();
+    fixture.write("proc/cpuinfo", "model name\t: CPU \u{1b}[31mred\u{7}");
+    let host = fixture.read();
+    assert_eq!(host.model.as_deref(), Some("CPU ?[31mred?"));
+}
+
+#[test]
+fn ways_that_nobody_told_are_told_as_assumed() {
+    let fixture = Fixture::new("0");
+    fixture.caches(0, &[(2, "Unified", "640K", 0, "0")]);
+    let host = fixture.read();
+    assert_eq!(host.caches[0].ways, None);
+    let notes = host.to_machine().expect("a machine").notes;
+    assert!(
+        notes.iter().any(|note| note == "L2: the number of ways is not known: 10 is assumed"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn without_caches_the_domains_are_the_sockets_here_and_in_the_machine_made_of_it() {
+    let fixture = Fixture::new("0-3");
+    for cpu in 0..4 {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+        fixture.write(&format!("{folder}/physical_package_id"), "-1");
+        fixture.write(&format!("{folder}/core_siblings_list"), if cpu < 2 { "0-1" } else { "2-3" });
+    }
+    assert_eq!(domains(&fixture), [vec![0, 1], vec![2, 3]]);
+    assert_eq!(fixture.read().to_machine().expect("a machine").machine.domain_cpus(), 2);
+}
+
 #[test]
 fn a_topology_of_nothing_is_refused() {
     let error = HostTopology::default().to_machine().expect_err("nothing").to_string();

@@ -188,12 +188,16 @@ impl HostTopology {
             let caches = folder.join(format!("cpu{cpu}/cache"));
             let mut found = false;
             for index in numbered(&caches, "index", &mut self.notes) {
-                let Some(cache) = read_cache(&caches.join(format!("index{index}")), *cpu, online)? else {
-                    continue;
-                };
-                found = true;
-                if seen.insert(cache.clone()) {
+                let folder = caches.join(format!("index{index}"));
+                let shared = cpus(&folder, &["shared_cpu_list"], &["shared_cpu_map"])?.unwrap_or_default();
+                let shared = (index, with(*cpu, shared, online));
+                // Each of its CPUs describes a cache alike: it is read once.
+                if seen.contains(&shared) {
+                    found = true;
+                } else if let Some(cache) = read_cache(&folder, shared.1.clone()) {
+                    found = true;
                     self.caches.push(cache);
+                    seen.insert(shared);
                 }
             }
             if !found {
@@ -287,24 +291,21 @@ fn with(id: usize, mut cpus: Vec<usize>, online: &BTreeSet<usize>) -> Vec<usize>
 }
 
 /// A cache that lacks its level or kind is as good as none.
-fn read_cache(folder: &Path, cpu: usize, online: &BTreeSet<usize>) -> Result<Option<HostCache>, HostError> {
+fn read_cache(folder: &Path, cpus: Vec<usize>) -> Option<HostCache> {
     let holds = match text(&folder.join("type")).as_deref() {
         Some("Instruction") => Holds::Instructions,
         Some("Data") => Holds::Data,
         Some("Unified") => Holds::Both,
-        _ => return Ok(None),
+        _ => return None,
     };
-    let Some(level) = number(&folder.join("level")).filter(|level| (1..=9).contains(level)) else {
-        return Ok(None);
-    };
-    let shared = cpus(folder, &["shared_cpu_list"], &["shared_cpu_map"])?.unwrap_or_default();
+    let level = number(&folder.join("level")).filter(|level| (1..=9).contains(level))?;
     let positive = |file: &str| number(&folder.join(file)).filter(|value| *value > 0);
-    Ok(Some(HostCache {
+    Some(HostCache {
         level,
         holds,
         size_bytes: cache_size(&folder.join("size")).filter(|size| *size > 0),
         ways: positive("ways_of_associativity"),
         line_bytes: positive("coherency_line_size"),
-        cpus: with(cpu, shared, online),
-    }))
+        cpus,
+    })
 }

@@ -6,14 +6,23 @@ use std::path::{Path, PathBuf};
 use super::HostError;
 use crate::list::{MAX_ID, parse_list, parse_mask, show_list};
 
+/// Most files are shorter than this, and read at once.
+const USUAL_BYTES: usize = 4096;
+
 /// The longest file that is read: far beyond what the kernel writes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The text of a file without surrounding space and zero bytes; nothing where it is missing or cannot be read,
 /// which is common: what is described differs with the machine.
 pub(super) fn text(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    let mut file = std::fs::File::open(path).ok()?;
+    let mut bytes = vec![0; USUAL_BYTES];
+    let length = file.read(&mut bytes).ok()?;
+    bytes.truncate(length);
+    // What is shorter than was asked for is all.
+    if length == USUAL_BYTES {
+        file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    }
     let text = String::from_utf8(bytes).ok()?;
     Some(text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\0').to_owned())
 }
