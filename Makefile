@@ -7,6 +7,7 @@
 # make book   the documentation as HTML: target/book
 # make bench  speed, beside other cache simulators; then the page planner's
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
+# make bench-field  the field's load programs in a real kernel, under its own scheduler and under Hearth
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
 # make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
@@ -21,7 +22,7 @@ RELEASE := $(TARGET)/release
 SMALL ?=
 export CARGO
 
-.PHONY: demo test lint bench bench-kernel bench-parallel bench-fragments bench-isolation bench-full-system \
+.PHONY: demo test lint bench bench-kernel bench-field bench-parallel bench-fragments bench-isolation bench-full-system \
 	book build build-tests examples static deb check-all packages lab-packages
 
 packages: lab-packages
@@ -120,6 +121,11 @@ bench: build examples
 
 bench-kernel: examples static
 	@tools/bench-kernel --hearth $(STATIC) $(if $(SMALL),--small)
+
+bench-field: examples static
+	@tools/install-packages python3=python3
+	@tools/install-guest field
+	@tools/bench-field $(RELEASE)/examples/boot $(STATIC) $(BENCH)/field$(if $(SMALL),-small --small)
 
 # Go and a JVM are measured where they are; the rest is installed.
 bench-parallel: packages static

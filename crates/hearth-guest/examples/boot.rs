@@ -44,6 +44,9 @@ struct Options {
     /// Also print the kernel's log
     #[arg(long)]
     kernel_log: bool,
+    /// Print all that the guest said as JSON
+    #[arg(long)]
+    json: bool,
     /// When the guest is killed, in seconds
     #[arg(long, default_value_t = 240)]
     limit: u64,
@@ -73,6 +76,10 @@ fn main() -> Result<ExitCode> {
     }
     let started = Instant::now();
     let output = guest.run(&options.script)?;
+    if options.json {
+        println!("{}", serde_json::to_string(&output)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     for section in &output.sections {
         println!("== {}", section.name);
         section.lines.iter().for_each(|line| println!("{line}"));
