@@ -1,6 +1,7 @@
 # make demo   what a scheduler that knows caches would do for a program of yours: tables and a page
 # make test   all tests that every change has to pass
 # make lint   formats, lints, licences
+# make selftests  the kernel's own tests of what a scheduler must not break, in a guest; SUITES=cgroup,cpu: these
 # make build  the commands, target/release/hearth and target/release/hearth-lab
 # make static the administrator's command as one small file: target/static/hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
@@ -22,7 +23,7 @@ RELEASE := $(TARGET)/release
 SMALL ?=
 export CARGO
 
-.PHONY: demo test lint bench bench-kernel bench-field bench-parallel bench-fragments bench-isolation bench-full-system \
+.PHONY: demo test selftests lint bench bench-kernel bench-field bench-parallel bench-fragments bench-isolation bench-full-system \
 	book build build-tests examples static deb check-all packages lab-packages
 
 packages: lab-packages
@@ -87,6 +88,13 @@ test: packages
 	@tools/install-packages $(PARALLEL)
 	@tools/install-guest || [ -z "$$HEARTH_REQUIRE_GUEST" ]
 	@tools/test
+
+SUITES ?=
+
+selftests: examples static
+	@tools/install-packages python3=python3
+	@tools/install-guest selftests
+	@tools/selftests $(RELEASE)/examples/boot $(STATIC) $(TARGET)/selftests $(if $(SUITES),--suites $(SUITES))
 
 # Every slice; `tools/slices NAME...` runs those that are named.
 check-all: packages
