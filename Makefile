@@ -8,7 +8,7 @@
 # make book   the documentation as HTML: target/book
 # make bench  speed, beside other cache simulators; then the page planner's
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
-# make bench-field  the field's load programs in a real kernel, under its own scheduler and under Hearth
+# make bench-field  load programs of the field in a real kernel, under its own scheduler and under Hearth
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
 # make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
