@@ -40,16 +40,16 @@ impl Failure {
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Input(error) => {
-                complain(format!("{error:#}"));
+                complain(said(error));
                 ExitCode::from(2)
             }
             Failure::Failed(error) => {
-                complain(format!("{error:#}"));
+                complain(said(error));
                 ExitCode::from(1)
             }
             Failure::Command(code) => ExitCode::from(*code),
             Failure::Code(code, error) => {
-                complain(format!("{error:#}"));
+                complain(said(error));
                 ExitCode::from(*code)
             }
             Failure::Interrupted => {
@@ -63,6 +63,19 @@ impl Failure {
             Failure::NoReader => ExitCode::SUCCESS,
         }
     }
+}
+
+/// An error with its causes, each said once: some errors say their cause themselves.
+fn said(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.is_empty() {
+            said = cause;
+        } else if !said.contains(&cause) {
+            said = format!("{said}: {cause}");
+        }
+    }
+    said
 }
 
 /// Prints an error as clap does.
@@ -92,5 +105,25 @@ pub fn complain_of(errors: &[impl Display]) {
     }
     for (message, count) in counted {
         if count > 1 { complain(format!("{message} ({count} runs)")) } else { complain(message) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn a_cause_that_an_error_says_itself_is_not_said_again() {
+        let cause = || anyhow!("no such file");
+        assert_eq!(
+            said(&cause().context("x.trace: cannot open it: no such file")),
+            "x.trace: cannot open it: no such file"
+        );
+        assert_eq!(
+            said(&cause().context("x.trace: cannot open it")),
+            "x.trace: cannot open it: no such file"
+        );
+        assert_eq!(said(&cause()), "no such file");
     }
 }

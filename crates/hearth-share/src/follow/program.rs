@@ -102,7 +102,7 @@ const HERE: object::Architecture = object::Architecture::X86_64;
 const HERE: object::Architecture = object::Architecture::Aarch64;
 
 /// As execvp finds it.
-fn find(name: &OsStr) -> Option<PathBuf> {
+pub(super) fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }

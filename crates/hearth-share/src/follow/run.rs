@@ -4,7 +4,7 @@ use super::environment;
 use super::library;
 use super::mask::Mask;
 use super::pages::{Made, Pages};
-use super::program::Program;
+use super::program::{self, Program};
 use super::signals::Forwarder;
 use super::told::Told;
 use super::way::Way;
@@ -68,7 +68,10 @@ pub fn exec(
     command.args(&words[1..]);
     let name = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let obstacle = prepare(&mut command, &program, &way, cpus);
-    say(&format!("{name} {}", obstacle.as_deref().unwrap_or(&way.to_string())), obstacle.is_none());
+    // Of a program that is not there, the error says enough.
+    if program::find(&words[0]).is_some_and(|path| path.exists()) {
+        say(&format!("{name} {}", obstacle.as_deref().unwrap_or(&way.to_string())), obstacle.is_none());
+    }
     let forwarder = Forwarder::new()?;
     let child = command.spawn().map_err(|error| ExecError::Start { program: name.clone(), error })?;
     drop(newcomer);
