@@ -9,6 +9,12 @@ struct hearth_exit exited;
 /* The kernel's account of every CPU and task, if there was an error. */
 char exit_dump[HEARTH_DUMP_BYTES];
 
+/* The kernel found an error, and gives its account, before it ends the scheduler. */
+static __always_inline void exit_look(struct scx_dump_ctx *dump)
+{
+	exited.at = dump->at_jiffies;
+}
+
 static __always_inline void exit_record(struct scx_exit_info *info)
 {
 	bpf_probe_read_kernel_str(exited.reason, sizeof(exited.reason), info->reason);

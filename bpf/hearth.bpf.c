@@ -21,6 +21,7 @@
 #include "gangs.h"
 #include "queues.h"
 #include "waits.h"
+#include "false_waits.h"
 #include "run_queue.h"
 #include "idle.h"
 #include "decisions.h"
@@ -105,6 +106,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, sums.slice, enq_flags);
 		return;
 	}
+	false_wait_note(p, tc);
 	usage_update(p, tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
@@ -329,8 +331,10 @@ void BPF_STRUCT_OPS(hearth_enable, struct task_struct *p)
 {
 	struct hearth_task *tc = task_ctx(p);
 
-	if (tc)
-		tc->charged_ns = p->se.sum_exec_runtime;
+	if (!tc)
+		return;
+	tc->charged_ns = p->se.sum_exec_runtime;
+	false_wait_join(tc);
 }
 
 /* The task leaves for another scheduling class, or for good; it may be waiting. */
@@ -439,6 +443,11 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 	return 0;
 }
 
+void BPF_STRUCT_OPS(hearth_dump, struct scx_dump_ctx *dump)
+{
+	exit_look(dump);
+}
+
 void BPF_STRUCT_OPS(hearth_exit, struct scx_exit_info *info)
 {
 	exit_record(info);
@@ -460,6 +469,7 @@ struct sched_ext_ops hearth_ops = {
 	.set_cpumask = (void *)hearth_set_cpumask,
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
+	.dump = (void *)hearth_dump,
 	.exit = (void *)hearth_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = HEARTH_WATCHDOG_MS,

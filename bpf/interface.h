@@ -252,9 +252,24 @@ struct hearth_task {
 	/* attached: the CPU for life; -1 if it has not run, and nor has who made it. */
 	s32 attached_cpu;
 	u32 pad;
+	/* In jiffies: when it last came from another class, and when it then came to wait, if the
+	 * kernel counts that wrong; see false_waits.h. */
+	u64 joined_at;
+	u64 came_at;
 };
 
 #define HEARTH_DUMP_BYTES 32768
+
+/* False waits that are remembered; see false_waits.h. A power of two. */
+#define HEARTH_FALSE_WAITS 64
+
+/* A task whose wait the kernel counts wrong, and when it really came to wait. */
+struct hearth_false_wait {
+	/* In jiffies. */
+	u64 came_at;
+	s32 pid;
+	u32 pad;
+};
 
 /* Why the kernel let go of the scheduler. */
 struct hearth_exit {
@@ -262,6 +277,8 @@ struct hearth_exit {
 	s32 kind;
 	u32 pad;
 	s64 code;
+	/* In jiffies: when the kernel found an error. */
+	u64 at;
 	char reason[128];
 	char message[1024];
 };

@@ -83,6 +83,10 @@ struct scx_exit_info {
 	const char *dump;
 };
 
+struct scx_dump_ctx {
+	u64 at_jiffies;
+};
+
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, u64 enq_flags);
@@ -100,6 +104,7 @@ struct sched_ext_ops {
 	void (*enable)(struct task_struct *p);
 	void (*disable)(struct task_struct *p);
 	s32 (*init)(void);
+	void (*dump)(struct scx_dump_ctx *dump);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
 	u32 timeout_ms;

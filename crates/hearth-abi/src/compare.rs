@@ -38,7 +38,7 @@ pub fn unit(sources: &[&str], build: Build) -> String {
 
 fn layouts(build: Build) -> Vec<Layout> {
     use interface::{Decision, Registration, Target};
-    use kernel::{CpuMask, CpuReleaseArgs, ExitInfo, InitTaskArgs, TaskStruct};
+    use kernel::{CpuMask, CpuReleaseArgs, DumpContext, ExitInfo, InitTaskArgs, TaskStruct};
     if build == Build::Snapshot {
         return vec![Sample::layout(), Task::layout()];
     }
@@ -58,6 +58,7 @@ fn layouts(build: Build) -> Vec<Layout> {
             TaskStruct::layout(),
             InitTaskArgs::layout(),
             CpuReleaseArgs::layout(),
+            DumpContext::layout(),
             ExitInfo::layout(),
             Ops::layout(),
             Kfuncs::<()>::layout(),

@@ -368,5 +368,9 @@ shared! {
         pub attached_cpu: i32,
         /// 0.
         pub pad: u32,
+        /// When it last came from another class, in jiffies.
+        pub joined_at: u64,
+        /// When it then came to wait, if the kernel counts that wrong (`bpf/false_waits.h`).
+        pub came_at: u64,
     }
 }

@@ -159,6 +159,14 @@ shared! {
 }
 
 shared! {
+    /// `struct scx_dump_ctx`.
+    pub struct DumpContext = scx_dump_ctx {
+        /// When the kernel found an error, in ticks.
+        pub at_jiffies: u64,
+    }
+}
+
+shared! {
     /// `struct scx_exit_info`.
     pub struct ExitInfo = scx_exit_info {
         /// `enum scx_exit_kind`.
@@ -185,6 +193,7 @@ c_types! {
     Box<CpuMask> => "const struct cpumask *",
     *mut InitTaskArgs => "struct scx_init_task_args *",
     *mut CpuReleaseArgs => "struct scx_cpu_release_args *",
+    *mut DumpContext => "struct scx_dump_ctx *",
     *mut ExitInfo => "struct scx_exit_info *",
 }
 
@@ -208,6 +217,7 @@ shared! {
         pub enable: Option<extern "C" fn(TaskPointer)>,
         pub disable: Option<extern "C" fn(TaskPointer)>,
         pub init: Option<extern "C" fn() -> i32>,
+        pub dump: Option<extern "C" fn(*mut DumpContext)>,
         pub exit: Option<extern "C" fn(*mut ExitInfo)>,
         pub flags: u64,
         pub timeout_ms: u32,

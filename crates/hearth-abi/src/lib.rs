@@ -31,9 +31,9 @@ pub use interface::{
     SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, SYSTEM_V, Shape, Target, Task, Topology, WATCHDOG_MS,
 };
 pub use kernel::{
-    CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART, ExitInfo,
-    InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_ENQ_MIGRATION_DISABLED, OPS_SWITCH_PARTIAL, Ops,
-    PF_KTHREAD, STORAGE_CREATE, TASK_QUEUED, TaskPointer, TaskStruct, WAKE_SYNC,
+    CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, DumpContext, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART,
+    ExitInfo, InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_ENQ_MIGRATION_DISABLED, OPS_SWITCH_PARTIAL,
+    Ops, PF_KTHREAD, STORAGE_CREATE, TASK_QUEUED, TaskPointer, TaskStruct, WAKE_SYNC,
 };
 pub use published::Published;
 pub use queues::{cpu_of_queue, queue_of};

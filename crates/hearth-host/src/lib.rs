@@ -14,6 +14,7 @@ pub mod journal;
 pub mod kernel;
 mod outcome;
 pub mod planner;
+pub mod privilege;
 pub mod service;
 pub mod task;
 pub mod threads;

@@ -38,15 +38,20 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// Looks at the machine right after the kernel let go, and saves what the kernel says.
-    pub fn look(exit: Exit, state: &Path) -> Self {
+    /// Saves the kernel's account.
+    pub fn note(exit: Exit, state: &Path) -> Self {
         let at = SystemTime::now();
-        let _ = fs::create_dir_all(state);
-        let hogs = if exit.is_error() { hogs::watch(WATCH) } else { Vec::new() };
         let dump = if exit.dump.is_empty() { None } else { save_dump(&exit, at, state).ok() };
         let at_unix_s = at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        let ending = Self { at_unix_s, words: words(&exit), exit, hogs, dump };
+        Self { at_unix_s, words: words(&exit), exit, hogs: Vec::new(), dump }
+    }
+
+    /// Looks at the machine right after the kernel let go, and saves what the kernel says.
+    pub fn look(exit: Exit, state: &Path) -> Self {
+        let hogs = if exit.is_error() { hogs::watch(WATCH) } else { Vec::new() };
+        let ending = Self { hogs, ..Self::note(exit, state) };
         // What cannot be kept is still printed.
+        let _ = fs::create_dir_all(state);
         let _ = serde_json::to_vec(&ending).map(|text| fs::write(state.join(LAST), text));
         ending
     }
@@ -85,13 +90,23 @@ impl fmt::Display for Ending {
 fn words(exit: &Exit) -> String {
     let message = if exit.message.is_empty() { &exit.reason } else { &exit.message };
     match exit.kind {
-        STALL => match stalled(&exit.message) {
-            Some((task, pid, seconds)) => {
+        STALL => match Stall::parse(&exit.message) {
+            Some(Stall { task, pid, counted }) => {
                 let (place, holder) = match Place::of(&exit.dump, pid) {
                     Some(place) => (format!(" at CPU {}", place.cpu), place.holder.unwrap_or_default()),
                     None => Default::default(),
                 };
-                format!("{task} (task {pid}) waited{place} for {seconds} without running{holder}")
+                match exit.waited {
+                    Some(waited) => format!(
+                        "the kernel counted a wait that did not happen. {task} (task {pid}) had waited{place} for \
+                         {:.3}s{holder}; the kernel counted {counted}, from before the task was in another \
+                         scheduling class. Some kernels do so, Linux 6.16 and 7.0 among them; 7.3 does not",
+                        waited.as_secs_f64()
+                    ),
+                    None => {
+                        format!("{task} (task {pid}) waited{place} for {counted} without running{holder}")
+                    }
+                }
             }
             None => format!("a task did not get to run: {message}"),
         },
@@ -106,11 +121,28 @@ fn words(exit: &Exit) -> String {
     }
 }
 
-/// `NAME[PID] failed to run for SECONDSs`
-fn stalled(message: &str) -> Option<(&str, i32, &str)> {
-    let (task, seconds) = message.split_once(" failed to run for ")?;
-    let (name, pid) = task.strip_suffix(']')?.rsplit_once('[')?;
-    Some((name, pid.parse().ok()?, seconds))
+/// What the kernel says of a task that waits: `NAME[PID] failed to run for SECONDSs`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stall<'a> {
+    task: &'a str,
+    pub(crate) pid: i32,
+    /// For how long it did, as the kernel counts: `2.780s`.
+    counted: &'a str,
+}
+
+impl<'a> Stall<'a> {
+    pub(crate) fn parse(message: &'a str) -> Option<Self> {
+        let (task, counted) = message.split_once(" failed to run for ")?;
+        let (task, pid) = task.strip_suffix(']')?.rsplit_once('[')?;
+        Some(Self { task, pid: pid.parse().ok()?, counted })
+    }
+
+    /// For how long it did, if it came to wait so long ago, and the kernel counted more than that. Both count ticks.
+    /// A task that has run since then came to wait later than that, and the kernel counts less.
+    pub(crate) fn really_waited(&self, since: Duration, tick: Duration) -> Option<Duration> {
+        let counted: f64 = self.counted.strip_suffix('s')?.parse().ok()?;
+        (Duration::try_from_secs_f64(counted).ok()? > since + 2 * tick).then_some(since)
+    }
 }
 
 /// Where the kernel's account lists a task that waits.
@@ -178,7 +210,14 @@ mod tests {
         CPU 3   : nr_run=1 flags=0x0\n          curr=hog[66] class=rt_sched_class\n\n  R spin[71] -10112ms\n";
 
     fn exit(kind: i32, message: &str) -> Exit {
-        Exit { kind, code: 0, reason: "reason".into(), message: message.into(), dump: DUMP.into() }
+        Exit {
+            kind,
+            code: 0,
+            reason: "reason".into(),
+            message: message.into(),
+            dump: DUMP.into(),
+            waited: None,
+        }
     }
 
     #[test]
@@ -198,6 +237,25 @@ mod tests {
             "a task did not get to run: watchdog failed to check in for 10.0s"
         );
         assert!(words(&exit(STALL, "a[b][9] failed to run for 1.0s")).starts_with("a[b] (task 9)"));
+    }
+
+    #[test]
+    fn a_wait_that_did_not_happen_is_told_with_the_one_that_did() {
+        let waited = Some(Duration::from_millis(340));
+        let told = words(&Exit { waited, ..exit(STALL, "spin[71] failed to run for 10.112s") });
+        assert!(told.starts_with("the kernel counted a wait that did not happen. spin (task 71)"), "{told}");
+        assert!(told.contains("at CPU 3 for 0.340s, while hog (task 66)"), "{told}");
+        assert!(told.contains("counted 10.112s") && told.contains("Linux 6.16 and 7.0"), "{told}");
+    }
+
+    #[test]
+    fn a_wait_is_false_where_the_kernel_counts_more_than_there_was() {
+        let ms = Duration::from_millis;
+        let really_waited = |message, since| Stall::parse(message).unwrap().really_waited(since, ms(4));
+        assert_eq!(really_waited("a[9] failed to run for 2.780s", ms(340)), Some(ms(340)));
+        assert_eq!(really_waited("a[9] failed to run for 2.780s", ms(2776)), None, "one tick is none");
+        assert_eq!(really_waited("a[9] failed to run for 2.780s", ms(60_000)), None, "it has run since");
+        assert_eq!(really_waited("a[9] failed to run for ever", ms(0)), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What can go wrong with the real kernel: what is wrong, and what to do.
 
 use crate::daemon::RefusalKind;
+use hearth_host::privilege;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +13,11 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] hearth_host::Error),
     /// Not enough privilege.
-    #[error(
-        "loading a scheduler needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON); run as root: sudo hearth …"
-    )]
-    NoPrivilege,
+    #[error("loading a scheduler needs CAP_SYS_ADMIN (or CAP_BPF and CAP_PERFMON); {advice}")]
+    NoPrivilege {
+        /// What is lacking, and what to do.
+        advice: String,
+    },
     /// Another sched_ext scheduler is active.
     #[error("the scheduler {name} is loaded already; end it first{hint}")]
     Busy {
@@ -45,6 +47,15 @@ pub enum Error {
         pid: Option<u32>,
         /// Since it began to.
         ending_for: Duration,
+    },
+    /// The daemon is there and does not answer.
+    #[error(
+        "Hearth runs, but has not answered for {} s: it may be loading the scheduler again; try again in a moment",
+        patience.as_secs()
+    )]
+    Silent {
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// Somebody traces already.
     #[error("another `hearth explain` or `hearth trace` is under way; wait until it has ended")]
@@ -105,8 +116,8 @@ pub enum Error {
 impl Error {
     pub(crate) fn refused(step: &'static str, source: libbpf_rs::Error) -> Self {
         match source.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
-                Self::NoPrivilege
+            libbpf_rs::ErrorKind::PermissionDenied if !privilege::may_load() => {
+                Self::NoPrivilege { advice: privilege::advice() }
             }
             _ => Self::Refused { step, source, log: crate::log::last_lines() },
         }

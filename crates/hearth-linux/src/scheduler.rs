@@ -1,6 +1,7 @@
 //! The scheduler in the kernel: loaded, watched, let go.
 
 use crate::decisions::{Decision, Decisions};
+use crate::ending::Stall;
 use crate::fragments::FragmentsStatus;
 use crate::tasks::{self, Task};
 use crate::{Error, log, shape, words};
@@ -54,6 +55,9 @@ pub struct Exit {
     /// The kernel's account of every CPU and task, if there was an error.
     #[serde(skip)]
     pub dump: String,
+    /// For how long the task that the kernel names had waited, if the kernel counted a wait that did not happen.
+    #[serde(default)]
+    pub waited: Option<Duration>,
 }
 
 impl Exit {
@@ -220,13 +224,29 @@ impl Scheduler {
         let shared = self.shared()?;
         // SAFETY: as in `stats`; the kernel writes this one last.
         let kind = unsafe { ptr::read_volatile(&raw const shared.exited.kind) };
-        (kind != 0).then(|| Exit {
+        if kind == 0 {
+            return None;
+        }
+        let message = text(&shared.exited.message);
+        Some(Exit {
             kind,
             code: shared.exited.code,
             reason: text(&shared.exited.reason),
-            message: text(&shared.exited.message),
+            waited: self.waited(&message, shared.exited.at),
+            message,
             dump: text(&shared.exit_dump),
         })
+    }
+
+    /// For how long the task had waited that the kernel named at a time in jiffies, if that is not what it counted.
+    fn waited(&self, message: &str, at: u64) -> Option<Duration> {
+        let stall = Stall::parse(message)?;
+        let noted = &self.shared()?.false_waits.last;
+        let of_task = noted.iter().filter(|noted| noted.pid == stall.pid);
+        let came_at = of_task.map(|noted| noted.came_at).max()?;
+        let tick = Duration::from_nanos(kernel::tick_ns());
+        let ticks = u32::try_from(at.checked_sub(came_at)?).ok()?;
+        stall.really_waited(tick.checked_mul(ticks)?, tick)
     }
 }
 

@@ -23,6 +23,7 @@ Exit codes:
   5    not enough privilege
   6    Hearth runs already, or another scheduler is loaded
   7    the kernel ended the scheduler; it says why
+  8    Hearth does not run, and the command needs it
   130  interrupted (Ctrl-C); what was finished by then is printed and written, marked as partial
 
 Standard output carries results only; progress and messages go to standard error. NO_COLOR turns

@@ -2,6 +2,7 @@
 
 mod class;
 
+use crate::values;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_linux::daemon;
@@ -36,7 +37,7 @@ pub struct Arguments {
     #[arg(long)]
     set: bool,
     /// With --set: the most CPUs that it is to have; an equal share of the machine if left out
-    #[arg(long, value_name = "COUNT", requires = "set", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", requires = "set", value_parser = values::count)]
     cpus: Option<u32>,
     /// Give the program, and all that it begins, a class, by a cgroup of its own: whether its speed is not to
     /// depend on who shares a cache with it, or it is to pay for that

@@ -9,6 +9,7 @@ mod observe;
 mod top;
 mod topology;
 mod trial;
+mod values;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};

@@ -11,6 +11,7 @@
  *   tasks affinity COUNT CHANGES                     masks that change under spinners
  *   tasks newcomers MS COUNT                         tasks that come to a crowded CPU
  *   tasks demoted FIFO-MS MS CPU                     a task that was real-time, beside spinners
+ *   tasks returned COUNT SLEEP-MS HOG-MS CPU         tasks that were real-time, and slept meanwhile
  *   tasks hog CPU MS                                 a real-time task that does not sleep
  *   tasks memory MIB ROUNDS                          touches memory again and again
  *   tasks pages MIB HOME-CPU CPU MS [WHAT]           memory of one node, used from another
@@ -38,7 +39,7 @@ static const struct {
 	{"memory", command_memory},	{"pages", command_pages},
 	{"gaps", command_gaps},		{"follow", command_follow},
 	{"declare", command_declare},	{"fragments", command_fragments},
-	{"callers", command_callers},
+	{"callers", command_callers},	{"returned", command_returned},
 };
 
 int main(int argc, char **argv)

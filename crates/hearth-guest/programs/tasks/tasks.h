@@ -24,6 +24,7 @@ int command_exits(int argc, char **argv);
 int command_affinity(int argc, char **argv);
 int command_newcomers(int argc, char **argv);
 int command_demoted(int argc, char **argv);
+int command_returned(int argc, char **argv);
 int command_hog(int argc, char **argv);
 int command_memory(int argc, char **argv);
 int command_pages(int argc, char **argv);

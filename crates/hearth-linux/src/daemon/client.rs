@@ -9,6 +9,9 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// Asks the daemon for its status; `None` if there is none.
 pub fn ask_status(folder: &Path) -> Result<Option<Status>, Error> {
     ask(folder, "status")
@@ -83,7 +86,7 @@ fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, E
     };
     let mut text = String::new();
     let asked = stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
+        .set_read_timeout(Some(PATIENCE))
         .and_then(|()| writeln!(stream, "{request}"))
         .and_then(|()| stream.shutdown(Shutdown::Write))
         .and_then(|()| stream.read_to_string(&mut text));
@@ -94,6 +97,9 @@ fn ask<T: DeserializeOwned>(folder: &Path, request: &str) -> Result<Option<T>, E
         }
         // It ended before it had an answer.
         Ok(0) => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            return Err(Error::Silent { patience: PATIENCE });
+        }
         asked => asked.map_err(Error::file(&path))?,
     };
     if let Ok(Refusal { error, kind }) = serde_json::from_str(&text) {

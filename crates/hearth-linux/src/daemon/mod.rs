@@ -40,6 +40,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// How often the daemon looks for tasks that joined the cgroup of `--only`.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// How often the scheduler is loaded again after waits that the kernel counted and that did not happen, and within
+/// which time: as often as systemd starts Hearth again.
+const AGAIN: usize = 3;
+const AGAIN_WITHIN: Duration = Duration::from_secs(600);
+
 /// Where what must outlive the daemon is: the journal, dumps, the last ending.
 pub fn state_folder() -> PathBuf {
     std::env::var_os("HEARTH_STATE").map_or_else(|| "/var/lib/hearth".into(), PathBuf::from)
@@ -65,7 +70,7 @@ pub enum Event<'a> {
     LeftUndone(&'a Report),
     /// The scheduler is on.
     Started(&'a Status),
-    /// The set of CPUs changed; the scheduler is loaded again.
+    /// The kernel ended the scheduler for nothing that it did; it is loaded again.
     Again(&'a str),
     /// What this daemon changed was undone.
     Undone(&'a Report),
@@ -129,6 +134,7 @@ fn hold(
     let mut metrics = job.metrics.map(Metrics::listen).transpose()?;
     let journal = Arc::new(Mutex::new(Journal::begin(&state)?));
     let mut parts = Parts::start(&job.work, &journal)?;
+    parts.until = until;
     Ending::forget(&state);
     // Whoever reaches the socket finds the scheduler on.
     let control = Control::listen(&run_folder())?;
@@ -151,6 +157,7 @@ fn serve(
     tell: &mut impl FnMut(Event<'_>),
 ) -> Result<Option<Exit>, Error> {
     let mut looked = Instant::now();
+    let mut again = Vec::new();
     while !is_over() {
         await_client(&control, metrics.as_deref());
         control.answer(parts, |parts| status::status(parts, &job.work));
@@ -158,10 +165,14 @@ fn serve(
             endpoint.answer(|| status::metrics(parts, &job.work));
         }
         if let Some(exit) = parts.scheduler.as_ref().and_then(Scheduler::exit) {
-            if !exit.wants_restart() {
+            if exit.wants_restart() {
+                tell(Event::Again(&exit.message));
+            } else if exit.waited.is_some() && may_load_again(&mut again, Instant::now()) {
+                tell(Event::Again(&Ending::note(exit, &state_folder()).to_string()));
+                parts.false_waits += 1;
+            } else {
                 return Ok(Some(exit));
             }
-            tell(Event::Again(&exit.message));
             parts.load(&job.work)?;
         }
         if let Some(only) = parts.only.as_mut().filter(|_| looked.elapsed() >= JOIN_INTERVAL) {
@@ -170,6 +181,16 @@ fn serve(
         }
     }
     Ok(None)
+}
+
+/// Whether the scheduler may be loaded again now, after so many times before.
+fn may_load_again(before: &mut Vec<Instant>, now: Instant) -> bool {
+    before.retain(|time| now.duration_since(*time) < AGAIN_WITHIN);
+    let may = before.len() < AGAIN;
+    if may {
+        before.push(now);
+    }
+    may
 }
 
 /// Waits until a client comes, a signal does, or it is time to look again.
@@ -181,4 +202,18 @@ fn await_client(control: &Control, metrics: Option<&Metrics>) {
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
     // Whoever is ready is found when they are asked.
     let _ = poll(&mut ready, Some(&timeout));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_is_loaded_again_three_times_in_ten_minutes() {
+        let mut before = Vec::new();
+        let begin = Instant::now();
+        let mut may = |minute: u64| may_load_again(&mut before, begin + Duration::from_secs(60 * minute));
+        assert_eq!([0, 1, 2, 3, 9].map(&mut may), [true, true, true, false, false]);
+        assert_eq!([10, 10, 11, 12, 13].map(may), [true, false, true, true, false]);
+    }
 }

@@ -58,6 +58,10 @@ pub(super) struct Parts {
     /// By name.
     pub(super) services: BTreeMap<&'static str, Box<dyn Running>>,
     pub(super) since: Instant,
+    /// When it ends by itself.
+    pub(super) until: Option<Instant>,
+    /// How often the scheduler was loaded again after a wait that the kernel counted and that did not happen.
+    pub(super) false_waits: u64,
 }
 
 impl Parts {
@@ -75,6 +79,8 @@ impl Parts {
             only: None,
             services: BTreeMap::new(),
             since: Instant::now(),
+            until: None,
+            false_waits: 0,
         };
         let mut planners = planners_of(work)?;
         let isolation = work.isolation.as_ref().map(|isolation| {

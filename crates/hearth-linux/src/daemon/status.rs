@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// What the daemon tells of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +39,12 @@ pub struct Status {
     pub isolation: Option<IsolationStatus>,
     /// Seconds since the scheduler was loaded.
     pub up_s: f64,
+    /// Seconds until it ends by itself, if it does.
+    #[serde(default)]
+    pub left_s: Option<f64>,
+    /// How often the scheduler was loaded again after a wait that the kernel counted and that did not happen.
+    #[serde(default)]
+    pub false_waits: u64,
     /// Each online CPU and what its dispatches led to.
     pub cpus: Vec<CpuStatus>,
     /// What each service that works beside the scheduler tells, by its name.
@@ -75,6 +82,8 @@ pub(super) fn status(parts: &Parts, work: &Work) -> Status {
         fragments: parts.scheduler.as_ref().and_then(Scheduler::fragments),
         isolation: parts.isolation(work),
         up_s: parts.since.elapsed().as_secs_f64(),
+        left_s: parts.until.map(|until| until.saturating_duration_since(Instant::now()).as_secs_f64()),
+        false_waits: parts.false_waits,
         cpus: stats.into_iter().map(|(cpu, stats)| CpuStatus { cpu, stats }).collect(),
         services: parts
             .services
@@ -209,6 +218,8 @@ mod tests {
             fragments: None,
             isolation: None,
             up_s: 1.5,
+            left_s: None,
+            false_waits: 0,
             cpus: vec![CpuStatus { cpu: 0, stats }, CpuStatus { cpu: 4, stats }],
             services: BTreeMap::new(),
         }

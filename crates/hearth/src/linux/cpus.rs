@@ -1,6 +1,7 @@
 //! `hearth cpus`: how many CPUs a program can get now, and why not more.
 
 use super::{no_process, require_process};
+use crate::values;
 use clap::Args;
 use comfy_table::Cell;
 use hearth_command::failure::Outcome;
@@ -17,6 +18,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The process; all that follow if none is named
+    #[arg(value_parser = values::pid)]
     pid: Option<i32>,
     /// Print JSON
     #[arg(long)]

@@ -1,8 +1,9 @@
 //! `hearth explain`: why a task is on its CPU, in words.
 
-use super::start::failure;
-use super::trace::{none_runs, watch};
+use super::start::{failure, none_runs};
+use super::trace::watch;
 use super::{isolation, no_process, plan};
+use crate::values;
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
@@ -21,13 +22,14 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// A process, with all its threads, or one thread
+    #[arg(value_parser = values::pid)]
     pid: i32,
     /// How long to watch
-    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = values::time)]
     duration: Duration,
     /// Show so many decisions, the last ones
-    #[arg(short = 'n', long, default_value_t = 10)]
-    count: usize,
+    #[arg(short = 'n', long, default_value_t = 10, value_parser = values::count)]
+    count: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -44,7 +46,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         )));
     }
     let told = watch(Some(arguments.pid), arguments.duration)?;
-    let last = &told.decisions[told.decisions.len().saturating_sub(arguments.count)..];
+    let last = &told.decisions[told.decisions.len().saturating_sub(arguments.count as usize)..];
     if arguments.json {
         return output::print_json(&json!({ "tasks": tasks, "decisions": last, "lost": told.lost }));
     }

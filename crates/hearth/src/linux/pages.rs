@@ -2,6 +2,7 @@
 
 use super::require_process;
 use super::start::failure;
+use crate::values;
 use clap::Args;
 use hearth_command::failure::Outcome;
 use hearth_command::output;
@@ -23,6 +24,7 @@ const MOMENTS: usize = 12;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The process; all of this machine if none is named
+    #[arg(value_parser = values::pid)]
     pid: Option<i32>,
     /// Print JSON
     #[arg(long)]

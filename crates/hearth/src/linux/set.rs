@@ -1,7 +1,8 @@
 //! `hearth set`: processor sets, and gangs, as the daemon schedules them.
 
 use super::require_process;
-use super::start::failure;
+use super::start::{failure, none_runs};
+use crate::values;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use hearth_command::failure::{Failure, Outcome};
@@ -49,9 +50,10 @@ enum Action {
     /// Binds processes, and all that they begin, to a set
     Bind {
         /// The set's number
+        #[arg(value_parser = values::count)]
         id: u32,
         /// The processes
-        #[arg(required = true, value_parser = clap::value_parser!(i32).range(1..))]
+        #[arg(required = true, value_parser = values::pid)]
         pids: Vec<i32>,
     },
     /// Runs a program in a set of its own
@@ -65,6 +67,7 @@ enum Action {
     /// Ends a set: its processes have the CPUs that others have
     Destroy {
         /// The set's number
+        #[arg(value_parser = values::count)]
         id: u32,
     },
 }
@@ -72,7 +75,7 @@ enum Action {
 #[derive(Debug, Args)]
 struct Most {
     /// The most CPUs that it is to have; an equal share of the machine if left out
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = values::count)]
     cpus: Option<u32>,
 }
 
@@ -87,26 +90,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
     match &arguments.action {
         Action::Create(most) => {
             let id = daemon::ask_program(&folder, false, most.cpus(), &[]).map_err(failure)?;
-            output::print(&format!("{}\n", id.ok_or_else(absent)?))
+            output::print(&format!("{}\n", id.ok_or_else(none_runs)?))
         }
         Action::List { json } => list(&folder, *json),
         Action::Bind { id, pids } => {
             pids.iter().try_for_each(|pid| require_process(*pid))?;
-            daemon::ask_bind(&folder, *id, pids).map_err(failure)?.ok_or_else(absent)
+            daemon::ask_bind(&folder, *id, pids).map_err(failure)?.ok_or_else(none_runs)
         }
         Action::Exec { most, command } => exec(&folder, most.cpus(), command),
-        Action::Destroy { id } => daemon::ask_forget(&folder, *id).map_err(failure)?.ok_or_else(absent),
+        Action::Destroy { id } => daemon::ask_forget(&folder, *id).map_err(failure)?.ok_or_else(none_runs),
     }
-}
-
-fn absent() -> Failure {
-    Failure::Code(
-        4,
-        anyhow!(
-            "Hearth does not run here, and sets are its plans; begin with `sudo hearth start`, or with \
-             `sudo hearth start --no-scheduler` where the kernel has no sched_ext"
-        ),
-    )
 }
 
 /// Becomes the program, which keeps the number of this process. It runs, too, where there is no set for it.
@@ -123,7 +116,7 @@ fn exec(folder: &Path, cpus: Option<usize>, command: &[OsString]) -> Outcome {
 }
 
 fn list(folder: &Path, json: bool) -> Outcome {
-    let programs = daemon::ask_programs(folder).map_err(failure)?.ok_or_else(absent)?;
+    let programs = daemon::ask_programs(folder).map_err(failure)?.ok_or_else(none_runs)?;
     if json {
         return output::print_json(&json!({ "programs": programs }));
     }

@@ -2,17 +2,18 @@
 
 use super::choice::Choice;
 use super::{pages, undo};
+use crate::values;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
+use hearth_host::{kernel, privilege};
 use hearth_linux::daemon::{self, Ended, Event, Holder, Job, RefusalKind, Status, Work};
 use hearth_share::service::TellPrograms;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::ops::RangeInclusive;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -40,10 +41,10 @@ pub struct Arguments {
     #[arg(conflicts_with_all = ["no_scheduler", "pages_only"])]
     gang_row: Duration,
     /// Stop after this time, for example 60s or 10m
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = values::time)]
     duration: Option<Duration>,
     /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = values::address)]
     metrics: Option<SocketAddr>,
     /// Stay in the foreground until Ctrl-C
     #[arg(long)]
@@ -73,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ..work?
     };
     work.services.push(Box::new(TellPrograms));
+    require_kernel(&work)?;
     if !arguments.foreground {
         return output::print(&format!("{}\n", on(&detach(std::env::args_os().skip(1))?)));
     }
@@ -88,18 +90,32 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
+/// What this kernel cannot do goes before what this user may not.
+pub fn require_kernel(work: &Work) -> Outcome {
+    if work.policy.is_none() {
+        return Ok(());
+    }
+    kernel::check_sched_ext().map_err(failure)
+}
+
+/// The failure of a command that needs Hearth where it does not run.
+pub fn none_runs() -> Failure {
+    Failure::Code(
+        8,
+        anyhow!(
+            "Hearth does not run here; begin with `sudo hearth start`, or for sets and pages where the kernel has no \
+             sched_ext with `sudo hearth start --no-scheduler`"
+        ),
+    )
+}
+
 fn gang_row(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_millis(10)..=Duration::from_secs(10), "10ms to 10s")
+    values::time_within(text, Duration::from_millis(10)..=Duration::from_secs(10), "10ms to 10s")
 }
 
 /// The kernel allows no more.
 fn watchdog(text: &str) -> Result<Duration, String> {
-    within(text, Duration::from_secs(1)..=Duration::from_secs(30), "1s to 30s")
-}
-
-fn within(text: &str, may_be: RangeInclusive<Duration>, words: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if may_be.contains(&time) { Ok(time) } else { Err(format!("{words} are possible")) }
+    values::time_within(text, Duration::from_secs(1)..=Duration::from_secs(30), "1s to 30s")
 }
 
 fn tell(event: Event<'_>) {
@@ -194,9 +210,9 @@ pub fn failure(error: impl Into<hearth_linux::Error>) -> Failure {
         }
         Error::Host(Host::Cgroup { .. } | Host::Process { .. }) => Failure::Input(said),
         Error::Host(Host::File { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
-            Failure::Code(5, anyhow!("{said}; run as root: sudo hearth …"))
+            Failure::Code(5, anyhow!("{said}; {}", privilege::advice()))
         }
-        Error::NoPrivilege => Failure::Code(5, said),
+        Error::NoPrivilege { .. } => Failure::Code(5, said),
         Error::Answer { kind, .. } => match kind {
             RefusalKind::Failed => Failure::Failed(said),
             RefusalKind::Wrong => Failure::Input(said),

@@ -6,8 +6,9 @@ use clap::Args;
 use hearth_command::failure::Outcome;
 use hearth_command::output;
 use hearth_host::kernel;
+use hearth_linux::FragmentsStatus;
+use hearth_linux::daemon::{self, Status};
 use hearth_linux::ending::Ending;
-use hearth_linux::{FragmentsStatus, daemon};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -49,14 +50,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
         + &plan::programs(&status.programs)
         + &status.fragments.as_ref().map(fragments).unwrap_or_default()
         + &status.isolation.as_ref().map(isolation::text).unwrap_or_default();
+    let notes = notes(&status);
     let Some(policy) = &status.policy else {
         return output::print(&format!(
-            "Hearth has run for {up} (process {}); the kernel's own scheduler schedules {what}\n{plan}{pages}",
+            "Hearth has run for {up} (process {}); the kernel's own scheduler schedules {what}\n{notes}{plan}{pages}",
             status.pid
         ));
     };
     let mut text = format!(
-        "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{plan}{pages}\n\
+        "Hearth has scheduled {what} for {up} (policy {policy}, process {})\n{notes}{plan}{pages}\n\
          {:>4} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n",
         status.pid, "cpu", "kept", "own", "domain", "foreign", "direct", "preempted", "idle", "late",
     );
@@ -68,6 +70,21 @@ pub fn run(arguments: &Arguments) -> Outcome {
         );
     }
     output::print(&text)
+}
+
+/// When it ends, and how often the kernel was wrong.
+fn notes(status: &Status) -> String {
+    let mut text = String::new();
+    if let Some(left_s) = status.left_s {
+        let left = humantime::format_duration(Duration::from_secs(left_s.ceil() as u64));
+        text += &format!("It ends in {left} (--for)\n");
+    }
+    text += &match status.false_waits {
+        0 => String::new(),
+        1 => "Loaded again once, for the kernel counted a wait that did not happen\n".to_owned(),
+        times => format!("Loaded again {times} times, for the kernel counted waits that did not happen\n"),
+    };
+    text
 }
 
 fn fragments(status: &FragmentsStatus) -> String {
@@ -82,4 +99,23 @@ fn fragments(status: &FragmentsStatus) -> String {
 fn ended(ending: &Ending) -> String {
     let at = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(ending.at_unix_s));
     format!("The kernel ended the last one at {at}: {ending}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_says_when_it_ends_and_how_often_the_kernel_was_wrong() {
+        let status = |left: &str, times: u64| -> Status {
+            serde_json::from_str(&format!(
+                r#"{{"schema":1,"version":"1","pid":1,"policy":"fair","only":null,"up_s":1.0,"cpus":[]{left},
+                    "false_waits":{times}}}"#
+            ))
+            .unwrap()
+        };
+        assert_eq!(notes(&status("", 0)), "");
+        assert_eq!(notes(&status(r#","left_s":594.2"#, 0)), "It ends in 9m 55s (--for)\n");
+        assert!(notes(&status("", 2)).starts_with("Loaded again 2 times"));
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::output;
+use hearth_host::privilege;
 use hearth_linux::daemon;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -45,7 +46,7 @@ fn end(pid: Option<u32>) -> Outcome {
         // It has ended by itself.
         Ok(()) | Err(Errno::SRCH) => Ok(()),
         Err(Errno::PERM) => {
-            Err(Failure::Code(5, anyhow!("process {pid} is not yours to end; run as root: sudo hearth stop")))
+            Err(Failure::Code(5, anyhow!("process {pid} is not yours to end; {}", privilege::advice())))
         }
         Err(error) => Err(Failure::failed(anyhow!("cannot end process {pid}: {error}"))),
     }

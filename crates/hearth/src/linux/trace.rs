@@ -1,7 +1,7 @@
 //! `hearth trace`: what the scheduler does, as a trace for Perfetto.
 
-use super::start::failure;
-use anyhow::anyhow;
+use super::start::{failure, none_runs};
+use crate::values;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
@@ -22,7 +22,7 @@ pub struct Arguments {
     /// The file to write
     file: PathBuf,
     /// How long to watch
-    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", default_value = "2s", value_parser = values::time)]
     duration: Duration,
 }
 
@@ -55,11 +55,6 @@ pub fn watch(pid: Option<i32>, duration: Duration) -> Result<Told, Failure> {
         None => anstream::eprintln!("Hearth ended meanwhile; these are the decisions up to then"),
     }
     Ok(told)
-}
-
-/// The failure where no daemon is.
-pub fn none_runs() -> Failure {
-    Failure::Failed(anyhow!("Hearth does not run, so it decides nothing; begin with: hearth start"))
 }
 
 /// A stretch from each decision to the next one of its CPU, where it is of another task.

@@ -5,6 +5,7 @@ mod format;
 pub mod page;
 mod text;
 
+use crate::values;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
@@ -28,7 +29,7 @@ Exit codes: a command's own, 127 if it was not found, 126 if it could not be sta
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Observe this process with its threads, and what it started or starts
-    #[arg(long, conflicts_with_all = ["cgroup", "command"])]
+    #[arg(long, value_parser = values::process, conflicts_with_all = ["cgroup", "command"])]
     pid: Option<u32>,
     /// Observe this control group (version 2) and those below it
     #[arg(long, value_name = "PATH", conflicts_with = "command")]

@@ -172,7 +172,14 @@ fn head(status: Option<&Status>) -> String {
             let up = humantime::format_duration(Duration::from_secs(status.up_s as u64));
             match &status.policy {
                 Some(policy) => format!("Hearth: policy {policy}{what}, for {up}"),
-                None => format!("the kernel's own scheduler; Hearth moves pages{what}, for {up}"),
+                None => {
+                    let moves = if status.services.contains_key(hearth_migration::NAME) {
+                        "moves pages"
+                    } else {
+                        "runs"
+                    };
+                    format!("the kernel's own scheduler; Hearth {moves} beside it{what}, for {up}")
+                }
             }
         }
         None => match kernel::loaded_scheduler() {
@@ -246,6 +253,21 @@ mod tests {
               12 task-12             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
               13 task-13             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
         ");
+    }
+
+    #[test]
+    fn pages_are_said_to_move_where_they_do() {
+        let head = |services: &str| {
+            let text = format!(
+                r#"{{"schema":1,"version":"1","pid":1,"policy":null,"only":null,"up_s":7.0,"cpus":[]{services}}}"#
+            );
+            head(Some(&serde_json::from_str(&text).unwrap()))
+        };
+        assert_eq!(head(""), "the kernel's own scheduler; Hearth runs beside it, for 7s");
+        assert_eq!(
+            head(r#","pages":{}"#),
+            "the kernel's own scheduler; Hearth moves pages beside it, for 7s"
+        );
     }
 
     #[test]

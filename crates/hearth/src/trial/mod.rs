@@ -9,6 +9,7 @@ mod text;
 
 use crate::linux::choice::Choice;
 use crate::linux::{start, undo};
+use crate::values;
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
@@ -41,19 +42,19 @@ pub struct Arguments {
     #[command(flatten)]
     choice: Choice,
     /// How many rounds
-    #[arg(short, long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=200))]
+    #[arg(short, long, default_value_t = 10, value_parser = rounds)]
     rounds: u32,
     /// Draw each round's order by this seed; ABBA if left out
-    #[arg(long)]
+    #[arg(long, value_parser = values::whole)]
     seed: Option<u64>,
     /// For a service that runs: a shell command that prints a number at the end of each window
     #[arg(long, value_name = "COMMAND", conflicts_with = "command")]
     metric: Option<String>,
     /// How long a window is
-    #[arg(long, default_value = "10s", value_parser = humantime::parse_duration, conflicts_with = "command")]
+    #[arg(long, default_value = "10s", value_parser = values::time, conflicts_with = "command")]
     window: Duration,
     /// How long after each switch a window begins
-    #[arg(long, default_value = "2s", value_parser = humantime::parse_duration, conflicts_with = "command")]
+    #[arg(long, default_value = "2s", value_parser = values::time, conflicts_with = "command")]
     settle: Duration,
     /// Greater numbers of the metric are better; else smaller ones are
     #[arg(long, conflicts_with = "command")]
@@ -67,6 +68,11 @@ pub struct Arguments {
     /// The command whose time is measured; its output goes nowhere
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "metric")]
     command: Vec<OsString>,
+}
+
+fn rounds(text: &str) -> Result<u32, String> {
+    let wrong = || "give from 1 to 200 rounds; 6 are the least that can show a difference".to_owned();
+    values::count(text).ok().filter(|rounds| *rounds <= 200).ok_or_else(wrong)
 }
 
 /// Everything that a trial found.
@@ -94,6 +100,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
         None => Subject::Command(arguments.command.clone()),
     };
+    start::require_kernel(&work)?;
     let stop = interrupt::flag()?;
     let mut trial = Trial {
         policy: work.policy.as_ref().map(|policy| policy.name.clone()),
