@@ -28,26 +28,23 @@ struct {
 	struct hearth_false_wait last[HEARTH_FALSE_WAITS];
 } false_waits;
 
-/* A task comes from another class. */
-static __always_inline void false_wait_join(struct hearth_task *tc)
-{
-	tc->joined_at = bpf_jiffies64();
-}
-
-/* A task comes to wait. If the kernel counts from before the task was of this class, that is noted,
- * once: when it has run, the kernel counts right. */
+/* A task comes to wait. Of one that came from another class it is the first time, and the kernel
+ * has to count from now; if not, that is noted. */
 static __always_inline void false_wait_note(struct task_struct *p, struct hearth_task *tc)
 {
 	struct hearth_false_wait *noted;
-	u64 index;
+	u64 now, index;
 
-	if (!is_before(p->scx.runnable_at, tc->joined_at) || !is_before(tc->came_at, tc->joined_at))
+	if (!tc->has_joined)
 		return;
-	tc->came_at = bpf_jiffies64();
+	tc->has_joined = false;
+	now = bpf_jiffies64();
+	if (!is_before(p->scx.runnable_at, now))
+		return;
 	index = __sync_fetch_and_add(&false_waits.count, 1) & (HEARTH_FALSE_WAITS - 1);
 	noted = &false_waits.last[index];
 	noted->pid = p->pid;
-	noted->came_at = tc->came_at;
+	noted->came_at = now;
 }
 
 #endif

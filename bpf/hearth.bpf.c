@@ -334,7 +334,7 @@ void BPF_STRUCT_OPS(hearth_enable, struct task_struct *p)
 	if (!tc)
 		return;
 	tc->charged_ns = p->se.sum_exec_runtime;
-	false_wait_join(tc);
+	tc->has_joined = true;
 }
 
 /* The task leaves for another scheduling class, or for good; it may be waiting. */

@@ -251,11 +251,8 @@ struct hearth_task {
 	s32 runs_in;
 	/* attached: the CPU for life; -1 if it has not run, and nor has who made it. */
 	s32 attached_cpu;
-	u32 pad;
-	/* In jiffies: when it last came from another class, and when it then came to wait, if the
-	 * kernel counts that wrong; see false_waits.h. */
-	u64 joined_at;
-	u64 came_at;
+	/* It came from another class, and has not waited since; see false_waits.h. */
+	u32 has_joined;
 };
 
 #define HEARTH_DUMP_BYTES 32768

@@ -366,11 +366,7 @@ shared! {
         pub runs_in: i32,
         /// [`ATTACHED`]: the CPU for life; -1 if it has not run, and nor has who made it.
         pub attached_cpu: i32,
-        /// 0.
-        pub pad: u32,
-        /// When it last came from another class, in jiffies.
-        pub joined_at: u64,
-        /// When it then came to wait, if the kernel counts that wrong (`bpf/false_waits.h`).
-        pub came_at: u64,
+        /// Not 0: it came from another class, and has not waited since (`bpf/false_waits.h`).
+        pub has_joined: u32,
     }
 }

@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+const WRONG_PID: &str = "give the number of a process or thread, such as 4242; `ps -e` lists them";
+
 /// A process or thread.
 pub fn pid(text: &str) -> Result<i32, String> {
-    let wrong = || "give the number of a process or thread, such as 4242; `ps -e` lists them".to_owned();
-    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(wrong)
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| WRONG_PID.to_owned())
 }
 
-/// The same, of a process.
+/// A process, which may have any number.
 pub fn process(text: &str) -> Result<u32, String> {
-    pid(text).map(i32::cast_unsigned)
+    text.parse().ok().filter(|pid| *pid > 0).ok_or_else(|| WRONG_PID.to_owned())
 }
 
 /// A whole number above 0.

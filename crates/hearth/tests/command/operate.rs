@@ -60,7 +60,14 @@ fn wrong_input_is_refused_before_anything_is_done() {
         (&["start", "--for", "soon"], "--for"),
         (&["start", "--metrics", "9669"], "--metrics"),
         (&["trial"], "<COMMAND>"),
-        (&["trial", "--rounds", "0", "--", "true"], "1..=200"),
+        (&["trial", "--rounds", "0", "--", "true"], "from 1 to 200 rounds"),
+        (&["trial", "--seed", "x", "--", "true"], "whole number"),
+        (&["explain", "notapid"], "such as 4242"),
+        (&["explain", "1", "--for", "x"], "60s or 10m"),
+        (&["cpus", "0"], "such as 4242"),
+        (&["set", "bind", "x", "1"], "whole number above 0"),
+        (&["exec", "--set", "--cpus", "0", "--", "true"], "whole number above 0"),
+        (&["start", "--metrics", "1.2.3.4:70000"], "port up to 65535"),
         (&["trial", "--window", "5s", "--", "true"], "cannot be used with"),
         (&["trial", "--metric", "echo 1", "--", "true"], "cannot be used with"),
         (&["trial", "--pages", "lniux", "--", "true"], "did you mean linux"),
@@ -91,6 +98,31 @@ fn without_a_daemon_status_and_undo_say_so() {
     assert_eq!(with(&["stop"]), "Hearth does not run\n");
     let status: Value = serde_json::from_str(&with(&["status", "--json"])).unwrap();
     assert_eq!(status["hearth"], Value::Null);
+}
+
+#[test]
+fn commands_that_need_a_daemon_say_so_with_one_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = std::process::id().to_string();
+    let file = folder.path().join("trace");
+    for arguments in [
+        &["explain", own.as_str()][..],
+        &["trace", file.to_str().unwrap()],
+        &["set", "list"],
+        &["set", "create"],
+        &["set", "bind", "1", own.as_str()],
+        &["set", "destroy", "1"],
+    ] {
+        let assertion = hearth(arguments).env("HEARTH_RUN", folder.path()).assert().code(8).stdout("");
+        let said = String::from_utf8(assertion.get_output().stderr.clone()).unwrap();
+        assert!(said.contains("Hearth does not run here; begin with `sudo hearth start`"), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_said_once() {
+    let (_, said, code) = exec(&["--", "no-such-program-anywhere"]);
+    assert_eq!((code, said.lines().count()), (Some(127), 1), "{said}");
 }
 
 #[test]
