@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 /// Deeper control groups are not looked at.
 const DEPTH: usize = 6;
+/// So many control groups are named.
+const NAMED: usize = 10;
 
 pub(super) fn findings(root: &Root) -> Vec<Finding> {
     let found = [numa_balancing(root), cache_aware(root), core_scheduling(root), frequency(root)];
@@ -87,9 +89,14 @@ fn limits(root: &Root) -> Vec<Finding> {
     };
     let line = |subject, found: Vec<PathBuf>, advice: &str| match found.as_slice() {
         [] => Finding::ok(subject, "none is set"),
-        [first, rest @ ..] => {
-            let others = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
-            Finding::warning(subject, format!("{}{others}", first.display()), advice)
+        found => {
+            let named: Vec<String> =
+                found.iter().take(NAMED).map(|folder| folder.display().to_string()).collect();
+            let others = match found.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(", and {more} more: grep . /sys/fs/cgroup/*/{}", file_of(subject)),
+            };
+            Finding::warning(subject, named.join(", ") + &others, advice)
         }
     };
     if folders.is_empty() {
@@ -106,7 +113,17 @@ fn limits(root: &Root) -> Vec<Finding> {
             with("cpu.weight", |text| text.is_empty() || text == "100"),
             "not followed for Hearth's tasks: they are weighed by their nice values",
         ),
+        line(
+            "cpu.idle of control groups",
+            with("cpu.idle", |text| text.is_empty() || text == "0"),
+            "not followed for Hearth's tasks: give them the class SCHED_IDLE (chrt --idle) or nice 19",
+        ),
     ]
+}
+
+/// The file that a finding is of.
+fn file_of(subject: &str) -> &str {
+    subject.split(' ').next().unwrap_or_default()
 }
 
 fn control_groups(root: &Path) -> Vec<PathBuf> {

@@ -53,15 +53,26 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
+/// Where the first file system of a kind is mounted.
+fn mounted(mounts: &str, kind: &str) -> Option<String> {
+    let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let words = lines.find(|words| words.get(2) == Some(&kind))?;
+    Some(words.get(1).copied().unwrap_or_default().to_owned())
+}
+
+/// Whether control groups of version 2 have cpusets; `None` if that cannot be read.
+pub(super) fn has_cpusets(root: &Root) -> Option<bool> {
+    let Some(at) = mounted(&root.text("/proc/mounts")?, "cgroup2") else { return Some(false) };
+    let controllers = root.text(&format!("{at}/cgroup.controllers"))?;
+    Some(controllers.split_whitespace().any(|controller| controller == "cpuset"))
+}
+
 fn control_groups(root: &Root) -> Finding {
     const SUBJECT: &str = "control groups";
-    let mounts = root.text("/proc/mounts").unwrap_or_default();
-    let place = |kind: &str| {
-        mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find_map(|words| {
-            (words.get(2) == Some(&kind)).then(|| words.get(1).copied().unwrap_or_default().to_owned())
-        })
+    let Some(mounts) = root.text("/proc/mounts") else {
+        return Finding::warning(SUBJECT, "unknown", root.lacks("/proc/mounts", "mount /proc"));
     };
-    match (place("cgroup2"), place("cgroup")) {
+    match (mounted(&mounts, "cgroup2"), mounted(&mounts, "cgroup")) {
         (Some(at), _) => Finding::ok(SUBJECT, format!("version 2 at {at}")),
         (None, Some(at)) => Finding::warning(
             SUBJECT,
@@ -85,7 +96,7 @@ fn throttling(root: &Root) -> Finding {
         return Finding::warning(
             SUBJECT,
             "unknown",
-            "/sys/kernel/debug/sched cannot be read; run as root with debugfs mounted",
+            root.lacks("/sys/kernel/debug/sched/features", "run as root with debugfs mounted"),
         );
     }
     if !root.has("/sys/kernel/debug/sched/ext_server") {

@@ -1,7 +1,8 @@
 //! The kernel: its release, sched_ext, type information, lockdown; and what this process may do.
 
-use super::{Finding, Root};
+use super::{Finding, Root, host};
 use hearth_host::kernel::version;
+use hearth_host::privilege;
 
 const FLOOR: (u32, u32) = (6, 12);
 
@@ -17,7 +18,11 @@ pub(super) fn findings(root: &Root) -> Vec<Finding> {
 
 fn release(root: &Root) -> Finding {
     let Some(release) = root.text("/proc/sys/kernel/osrelease") else {
-        return Finding::missing("kernel", "unknown", "no /proc/sys/kernel/osrelease; mount /proc");
+        return Finding::missing(
+            "kernel",
+            "unknown",
+            root.lacks("/proc/sys/kernel/osrelease", "mount /proc"),
+        );
     };
     match version(&release) {
         Some(version) if version < FLOOR => Finding::missing(
@@ -40,7 +45,10 @@ fn sched_ext(root: &Root) -> Finding {
         return Finding::missing(
             SUBJECT,
             found,
-            "boot a kernel built with CONFIG_SCHED_CLASS_EXT; until then, do without one: hearth start --no-scheduler, hearth observe",
+            format!(
+                "boot a kernel built with CONFIG_SCHED_CLASS_EXT; until then, {}",
+                without_scheduler(root)
+            ),
         );
     };
     let loaded = root.text("/sys/kernel/sched_ext/root/ops").filter(|name| !name.is_empty());
@@ -52,6 +60,17 @@ fn sched_ext(root: &Root) -> Finding {
             "hearth start refuses until it is ended",
         ),
         None => Finding::ok(SUBJECT, format!("there, {state}")),
+    }
+}
+
+/// What can be done where no scheduler can be loaded.
+fn without_scheduler(root: &Root) -> &'static str {
+    match host::has_cpusets(root) {
+        Some(false) => {
+            "only hearth observe is of use: hearth start --no-scheduler needs cpusets of control groups of version 2, \
+             which are not here"
+        }
+        _ => "do without one: hearth start --no-scheduler, hearth observe",
     }
 }
 
@@ -112,7 +131,7 @@ fn judge_privilege(effective: u64) -> Finding {
     } else if lacking.is_empty() {
         Finding::ok(SUBJECT, "CAP_BPF, CAP_PERFMON, CAP_SYS_NICE")
     } else {
-        Finding::missing(SUBJECT, format!("without {}", lacking.join(", ")), "run as root: sudo hearth …")
+        Finding::missing(SUBJECT, format!("without {}", lacking.join(", ")), privilege::advice())
     }
 }
 

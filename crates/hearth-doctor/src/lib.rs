@@ -110,6 +110,15 @@ impl Root {
         self.0 == Path::new("/")
     }
 
+    /// That a file is not there, and what to do: `here` on this host, to copy it elsewhere.
+    fn lacks(&self, path: &str, here: &str) -> String {
+        if self.is_here() {
+            format!("no {path}; {here}")
+        } else {
+            format!("the copy has no {}; copy it, too", self.path(path).display())
+        }
+    }
+
     /// A file's text without white space around it; `None` if it cannot be read.
     fn text(&self, path: &str) -> Option<String> {
         fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_owned())

@@ -82,9 +82,10 @@ fn what_a_scheduler_turns_off_is_a_warning_with_the_consequence() {
         ),
         ("sys/fs/cgroup/a/b/cpu.max", "50000 100000", "cpu.max of control groups", "a/b"),
         ("sys/fs/cgroup/a/cpu.weight", "300", "cpu.weight of control groups", "nice"),
+        ("sys/fs/cgroup/a/cpu.idle", "1", "cpu.idle of control groups", "SCHED_IDLE"),
         ("sys/kernel/sched_ext/root/ops", "flash", "sched_ext", "refuses"),
         ("sys/kernel/debug/sched/ext_server/cpu0/runtime", "0", "real-time reserve", "starves"),
-        ("sys/kernel/debug/sched/features", "", "real-time reserve", "debugfs"),
+        ("sys/kernel/debug/sched/features", "", "real-time reserve", "the copy has no"),
         (
             "proc/mounts",
             "cgroup /sys/fs/cgroup/systemd cgroup rw,name=systemd 0 0",
@@ -97,6 +98,44 @@ fn what_a_scheduler_turns_off_is_a_warning_with_the_consequence() {
         let (level, words, verdict) = find(&[(file, text)], subject);
         assert_eq!((level, verdict), (Level::Warning, Verdict::Ready), "{subject}: {words}");
         assert!(words.contains(word), "{subject}: {words}");
+    }
+}
+
+#[test]
+fn every_control_group_that_is_meant_is_named() {
+    let files = ["a", "b", "c/d"].map(|group| (format!("sys/fs/cgroup/{group}/cpu.weight"), "300"));
+    let files = files.each_ref().map(|(path, text)| (path.as_str(), *text));
+    let (_, words, _) = find(&files, "cpu.weight of control groups");
+    for group in ["cgroup/a,", "cgroup/b,", "cgroup/c/d "] {
+        assert!(words.contains(group), "{group}: {words}");
+    }
+    assert!(!words.contains("more"), "{words}");
+    let many = (0..12).map(|group| format!("sys/fs/cgroup/{group}/cpu.weight")).collect::<Vec<_>>();
+    let many: Vec<_> = many.iter().map(|path| (path.as_str(), "300")).collect();
+    let (_, words, _) = find(&many, "cpu.weight of control groups");
+    assert!(words.contains("and 2 more: grep . /sys/fs/cgroup/*/cpu.weight"), "{words}");
+}
+
+#[test]
+fn without_a_scheduler_is_advised_only_where_cpusets_are_of_version_2() {
+    let no_scheduler = ("sys/kernel/sched_ext/state", "");
+    for (files, works) in [
+        (vec![no_scheduler], true),
+        (vec![no_scheduler, ("sys/fs/cgroup/cgroup.controllers", "cpuset cpu memory")], true),
+        (vec![no_scheduler, ("sys/fs/cgroup/cgroup.controllers", "memory")], false),
+        (vec![no_scheduler, ("proc/mounts", "cgroup /sys/fs/cgroup/cpuset cgroup rw,cpuset 0 0")], false),
+    ] {
+        let (_, words, _) = find(&files, "sched_ext");
+        assert_eq!(words.contains("do without one: hearth start --no-scheduler"), works, "{words}");
+        assert!(words.contains("hearth observe"), "{words}");
+    }
+}
+
+#[test]
+fn of_a_copy_it_is_said_which_file_it_lacks() {
+    for (file, subject) in [("proc/sys/kernel/osrelease", "kernel"), ("proc/mounts", "control groups")] {
+        let (_, words, _) = find(&[(file, "")], subject);
+        assert!(words.contains("the copy has no") && words.contains(file), "{words}");
     }
 }
 

@@ -6,6 +6,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::output;
 use hearth_doctor::{Finding, Level, Report, Verdict};
+use hearth_host::privilege;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -34,7 +35,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
             Err(Failure::Code(4, anyhow!("Hearth cannot schedule this machine: {}", lacking(&report))))
         }
         Verdict::NoPrivilege => {
-            Err(Failure::Code(5, anyhow!("Hearth could schedule this machine, but you may not: run as root")))
+            let advice = privilege::advice();
+            Err(Failure::Code(5, anyhow!("Hearth could schedule this machine, but you may not: {advice}")))
         }
     }
 }
