@@ -12,6 +12,16 @@ pub const USUAL_WEIGHT: f64 = 1024.0;
 /// More levels than any system has; it bounds what a look costs.
 const MAX_DEPTH: usize = 64;
 
+/// The inode of the namespace in which all cgroups can be seen (`PROC_CGROUP_INIT_INO` of the kernel).
+const OF_ALL: u64 = 0xEFFF_FFFB;
+
+/// Whether cgroups above what this process can see may have quotas: it is in a namespace of cgroups, as in a
+/// container.
+pub fn are_some_hidden() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self/ns/cgroup").is_ok_and(|found| found.ino() != OF_ALL)
+}
+
 /// The hierarchy that has the CPU controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {

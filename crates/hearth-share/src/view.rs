@@ -1,5 +1,6 @@
 //! What programs can get, for those who ask from outside.
 
+use crate::cgroups;
 use crate::observe::{Following, Observer};
 use crate::pages::{Folder, Found, all_folders, own_folder};
 use crate::reason::{Limits, numbers};
@@ -22,6 +23,8 @@ pub struct View {
     pub cpus: usize,
     /// CPUs that are used by what does not follow.
     pub others_use: f64,
+    /// Whether control groups above may have quotas that cannot be seen from here, as in a container.
+    pub hides_quotas: bool,
     /// Those that follow, and the one that was asked for.
     pub programs: Vec<Program>,
 }
@@ -82,7 +85,12 @@ pub fn look(pid: Option<i32>) -> View {
         .zip(said)
         .map(|(following, (number, limits))| program(following, page(following.id.0), &number, &limits))
         .collect();
-    View { cpus: look.demand.masks[0].len(), others_use: observer.others_use(), programs }
+    View {
+        cpus: look.demand.masks[0].len(),
+        others_use: observer.others_use(),
+        hides_quotas: cgroups::are_some_hidden(),
+        programs,
+    }
 }
 
 fn program(following: &Following, page: Option<Page>, number: &Number, limits: &Limits) -> Program {

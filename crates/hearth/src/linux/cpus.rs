@@ -72,8 +72,13 @@ fn sentences(view: &View, program: &Program) -> String {
         reason(program),
     );
     text += &format!("  it may run on {}", count(program.mask, "CPU"));
-    text +=
-        &program.quota.map_or(", without a quota".into(), |quota| format!(", with a quota of {quota:.2}"));
+    text += &match program.quota {
+        Some(quota) => format!(", with a quota of {quota:.2}"),
+        None => ", without a quota".to_owned(),
+    };
+    if view.hides_quotas {
+        text += " (control groups above this namespace's may have less, which cannot be seen from here)";
+    }
     text += &program.want.map_or("\n".into(), |want| format!(", and would use {want} at most\n"));
     let followers = view.programs.iter().filter(|other| other.follows && other.pid != program.pid).count();
     text += &format!(
