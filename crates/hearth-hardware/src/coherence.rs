@@ -369,15 +369,18 @@ impl Caches {
             (true, true) => self.invalidate_others(cpu, line),
             (true, false) => self.downgrade_owner(line, domain),
         };
-        let served = hit.unwrap_or_else(|| {
-            self.classify(port, line, domain);
-            let place = cpu - self.domains[domain].first_cpu;
-            let victim = self.domains[domain].llc.insert(place, line, 0);
-            let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
-            let neighbour_has_it = self.holding.of(line) & self.neighbours[domain] != 0;
-            self.transfer = Transfer { supplier, neighbour_has_it, write_back };
-            Served::Beyond
-        });
+        let served = match hit {
+            Some(level) => level,
+            None => {
+                self.classify(port, line, domain);
+                let place = cpu - self.domains[domain].first_cpu;
+                let victim = self.domains[domain].llc.insert(place, line, 0);
+                let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
+                let neighbour_has_it = self.holding.of(line) & self.neighbours[domain] != 0;
+                self.transfer = Transfer { supplier, neighbour_has_it, write_back };
+                Served::Beyond
+            }
+        };
         self.fill_inner(cpu, line, code, served);
         self.holding.add(line, 1 << domain);
         self.add_cpu(line, cpu);
