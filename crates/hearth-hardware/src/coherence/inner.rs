@@ -75,6 +75,10 @@ impl Caches {
     /// Looks a line up that the private levels do not have.
     #[inline(always)]
     pub(super) fn inner_level(&self, cpu: usize, line: u32, code: bool) -> Option<Served> {
+        if self.inner.is_empty() { None } else { self.find_inner(cpu, line, code) }
+    }
+
+    fn find_inner(&self, cpu: usize, line: u32, code: bool) -> Option<Served> {
         let has = |inner: &&Inner| {
             (!code || inner.fetches) && inner.instances[inner.instance_of[cpu]].cache.touch(line).is_some()
         };

@@ -11,7 +11,7 @@ impl Caches {
         let others = self.holding.of(line) & !(1 << self.domain_of[cpu]);
         others != 0
             || !self.one_cpu_domains && self.cpus.of(line) & !(1 << cpu) != 0
-            || self.inner.iter().any(|inner| inner.is_elsewhere(line, cpu))
+            || !self.inner.is_empty() && self.inner.iter().any(|inner| inner.is_elsewhere(line, cpu))
     }
 
     /// Makes this CPU the only holder of a line. Returns whether anyone had to be told.
