@@ -41,6 +41,7 @@ impl Ending {
     /// Saves the kernel's account.
     pub fn note(exit: Exit, state: &Path) -> Self {
         let at = SystemTime::now();
+        let _ = fs::create_dir_all(state);
         let dump = if exit.dump.is_empty() { None } else { save_dump(&exit, at, state).ok() };
         let at_unix_s = at.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         Self { at_unix_s, words: words(&exit), exit, hogs: Vec::new(), dump }
@@ -51,7 +52,6 @@ impl Ending {
         let hogs = if exit.is_error() { hogs::watch(WATCH) } else { Vec::new() };
         let ending = Self { hogs, ..Self::note(exit, state) };
         // What cannot be kept is still printed.
-        let _ = fs::create_dir_all(state);
         let _ = serde_json::to_vec(&ending).map(|text| fs::write(state.join(LAST), text));
         ending
     }

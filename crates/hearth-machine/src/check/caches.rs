@@ -30,12 +30,13 @@ pub(super) fn check(machine: &Machine) -> Result<(), Fault> {
 }
 
 fn check_count(caches: &[Cache]) -> Result<(), Fault> {
-    let behind_first = caches.iter().enumerate().skip(if caches[0].holds == Holds::Both { 1 } else { 2 });
-    match behind_first.skip(MAX_LEVELS - 1).next() {
+    let first = if caches[0].holds == Holds::Both { 1 } else { 2 };
+    let fifth = first + MAX_LEVELS - 1;
+    match caches.get(fifth) {
         None => Ok(()),
-        Some((index, cache)) => {
+        Some(cache) => {
             let what = format!("{} is the fifth level", cache.name);
-            fault(key(index, "name"), what, format!("leave at most {MAX_LEVELS} levels"))
+            fault(key(fifth, "name"), what, format!("leave at most {MAX_LEVELS} levels"))
         }
     }
 }
