@@ -126,6 +126,7 @@ bench: build examples
 	$(BENCH)/venv/bin/python tools/bench-peers $(BENCH)
 	tools/bench-cachegrind $(BENCH)
 	$(RELEASE)/examples/planner
+	$(RELEASE)/examples/topology
 
 bench-kernel: examples static
 	@tools/bench-kernel --hearth $(STATIC) $(if $(SMALL),--small)
