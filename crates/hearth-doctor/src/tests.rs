@@ -52,9 +52,10 @@ fn what_is_missing_is_named_with_what_to_do() {
         ("sys/kernel/sched_ext/state", "", "sched_ext", "hearth observe"),
         ("sys/kernel/btf/vmlinux", "", "type information", "CONFIG_DEBUG_INFO_BTF"),
         ("sys/kernel/security/lockdown", "none integrity [confidentiality]", "lockdown", "boot with"),
-        ("sys/devices/system/cpu/online", "0-600", "topology", "below number 512"),
+        ("sys/devices/system/cpu/online", "0-1,600", "topology", "below number 512"),
     ] {
-        let (level, words, verdict) = find(&[(file, text)], subject);
+        let beyond = ("sys/devices/system/cpu/cpu600/online", "1");
+        let (level, words, verdict) = find(&[(file, text), beyond], subject);
         assert_eq!((level, verdict), (Level::Missing, Verdict::Cannot), "{subject}: {words}");
         assert!(words.contains(word), "{subject}: {words}");
     }

@@ -286,7 +286,7 @@ fn what_there_is_without_a_scheduler_is_said() {
     assert_eq!(words(output, "start", "start"), ["4", "0"], "{start}");
     assert_eq!(
         (words(output, "start", "list"), words(output, "start", "only")),
-        (vec!["4".into()], vec!["2".into()])
+        (vec!["8".into()], vec!["2".into()])
     );
     assert_eq!(start.matches("hearth start --no-scheduler").count(), 2, "{start}");
     assert!(

@@ -207,7 +207,7 @@ fn they_end_with_their_programs_and_hearth_goes_on() {
 fn programs_run_where_there_is_no_hearth() {
     let Some(output) = output() else { return };
     let absent = text(output, "absent");
-    assert!(absent.contains("list=4") && absent.contains("exec=0") && absent.contains("gang=0"), "{absent}");
+    assert!(absent.contains("list=8") && absent.contains("exec=0") && absent.contains("gang=0"), "{absent}");
     assert_eq!(absent.matches("it runs").count(), 2 + absent.matches("it runs as it is").count(), "{absent}");
 }
 

@@ -179,6 +179,11 @@ fn assumed_bytes(level: u64, shared_by: usize) -> u64 {
 
 /// Appends a level behind the others, or says why it is left out.
 fn append(caches: &mut Vec<Cache>, level: Level, cores: &Cores, line_bytes: u64, notes: &mut Vec<String>) {
+    let holds_both = caches.last().is_some_and(|inner| inner.holds == Holds::Both);
+    if holds_both && level.holds == Holds::Data {
+        notes.push(format!("{} holds data only, behind a level for both: it is for both here", level.name));
+    }
+    let level = Level { holds: if holds_both { Holds::Both } else { level.holds }, ..level };
     let inner_shared_by = caches.last().map_or(1, |cache| cache.shared_by);
     let shared_by = regular_sharing(level.shared_by, inner_shared_by, cores);
     if shared_by != level.shared_by {
