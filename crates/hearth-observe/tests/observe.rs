@@ -122,7 +122,7 @@ fn every_move_between_cpus_is_seen() {
     }
     let Some((_, program, _)) = observed(&["move", &cpu(0), &cpu(1), "501"]) else { return };
     let moves: u64 = program.befores[Before::MovedDomain as usize..].iter().sum();
-    assert!((500..=505).contains(&moves), "{moves}");
+    assert!((500..=505).contains(&moves), "{moves} of {:?}", program.befores);
 }
 
 #[test]
