@@ -19,7 +19,7 @@ typedef uint64_t u64;
 typedef int64_t s64;
 
 struct cpumask {
-	u64 bits[1];
+	u64 bits[8];
 };
 
 /* task->scx.flags */

@@ -80,7 +80,7 @@ struct hearth_kernel hearth_kernel;
 #define bpf_jiffies64() (scx_bpf_now() / policy.tick_ns)
 #define scx_bpf_reenqueue_local() hearth_kernel.reenqueue_local(hearth_kernel.self)
 #define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
-#define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[0] >> (cpu)&1)
+#define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[(cpu) / 64] >> (cpu) % 64 & 1)
 #define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)
 
 /* Nobody traces: the simulated machine has its own account. */

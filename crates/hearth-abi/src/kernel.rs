@@ -1,7 +1,9 @@
 //! sched_ext, as far as the scheduler and its hosts use it: constants, and for the native build the
 //! kernel's types (`bpf/native/vmlinux.h`) and its functions as a table (`bpf/native/bpf/bpf_helpers.h`).
 
+use crate::MASK_WORDS;
 use crate::declare::{c_types, constants, functions, shared};
+use hearth_machine::CpuSet;
 use std::cell::Cell;
 use std::ffi::{c_char, c_void};
 
@@ -39,10 +41,10 @@ constants! { of_the_real_kernel {
 pub const PF_KTHREAD: u32 = 0x0020_0000;
 
 shared! {
-    /// `struct cpumask`, of a machine with at most 64 CPUs.
+    /// `struct cpumask`.
     pub struct CpuMask = cpumask {
-        /// CPU n is bit n.
-        pub bits: [Cell<u64>; 1],
+        /// CPU n is bit n % 64 of word n / 64.
+        pub bits: [Cell<u64>; MASK_WORDS],
     }
 }
 
@@ -84,9 +86,20 @@ shared! {
     }
 }
 
+impl CpuMask {
+    /// The CPUs whose bits are set.
+    pub fn set(&self) -> CpuSet {
+        CpuSet::of_words(self.bits.each_ref().map(Cell::get))
+    }
+
+    fn become_set(&self, cpus: CpuSet) {
+        self.bits.iter().zip(cpus.words()).for_each(|(word, bits)| word.set(bits));
+    }
+}
+
 impl TaskStruct {
-    /// A task that may run on the CPUs in `allowed`, as bits.
-    pub fn new(pid: i32, cpu: usize, allowed: u64, name: &str) -> Self {
+    /// A task that may run on the CPUs in `allowed`.
+    pub fn new(pid: i32, cpu: usize, allowed: CpuSet, name: &str) -> Self {
         let mut comm = [0; 16];
         name.bytes().take(15).zip(&mut comm).for_each(|(from, to)| *to = from);
         Self {
@@ -94,10 +107,10 @@ impl TaskStruct {
             tgid: pid,
             cpu: Cell::new(cpu as u32),
             on_cpu: Cell::new(0),
-            nr_cpus_allowed: Cell::new(allowed.count_ones()),
+            nr_cpus_allowed: Cell::new(allowed.len() as u32),
             migration_disabled: Cell::new(0),
             process_flags: Cell::new(0),
-            cpus_ptr: Box::new(CpuMask { bits: [Cell::new(allowed)] }),
+            cpus_ptr: Box::new(CpuMask { bits: allowed.words().map(Cell::new) }),
             flags: Cell::new(0),
             weight: Cell::new(100),
             slice: Cell::new(0),
@@ -115,9 +128,9 @@ impl TaskStruct {
         self.comm.iter().take_while(|&&byte| byte != 0).map(|&byte| char::from(byte)).collect()
     }
 
-    /// CPUs that the task may run on, as bits.
-    pub fn allowed(&self) -> u64 {
-        self.cpus_ptr.bits[0].get()
+    /// CPUs that the task may run on.
+    pub fn allowed(&self) -> CpuSet {
+        self.cpus_ptr.set()
     }
 
     /// `cpus_ptr`.
@@ -126,14 +139,14 @@ impl TaskStruct {
     }
 
     /// As `migrate_disable_switch` does: CPUs that it may run on for now. How many it has stays.
-    pub fn pin(&self, cpus: u64) {
-        self.cpus_ptr.bits[0].set(cpus);
+    pub fn pin(&self, cpus: CpuSet) {
+        self.cpus_ptr.become_set(cpus);
     }
 
     /// `set_cpus_allowed_ptr`, of a task that is in no queue.
-    pub fn allow(&self, cpus: u64) {
-        self.cpus_ptr.bits[0].set(cpus);
-        self.nr_cpus_allowed.set(cpus.count_ones());
+    pub fn allow(&self, cpus: CpuSet) {
+        self.cpus_ptr.become_set(cpus);
+        self.nr_cpus_allowed.set(cpus.len() as u32);
     }
 }
 

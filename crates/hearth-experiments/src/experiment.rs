@@ -10,6 +10,7 @@ use crate::parallel::Setting;
 use crate::policies::Policies;
 use crate::table::Table;
 use crate::variant::{self, Variant};
+use hearth_machine::MAX_CPUS;
 use hearth_machine::located::{self, Fault, LocatedError, UnreadableError};
 pub(crate) use measure::AFFINITY;
 use measure::Named;
@@ -162,7 +163,7 @@ impl Experiment {
         for (at, setting) in self.settings.iter().enumerate() {
             if setting.invocation().is_none() {
                 let what = format!("{} processes cannot run on CPUs {:?}", setting.processes, setting.cpus);
-                let mend = "name a process or more, and CPUs below 64, such as \"0-7\"";
+                let mend = format!("name a process or more, and CPUs below {MAX_CPUS}, such as \"0-7\"");
                 return Err(Fault::new(format!("setting[{at}]"), what, mend));
             }
         }

@@ -4,7 +4,7 @@
 
 use crate::experiment::Measure;
 use crate::job::Run;
-use hearth_machine::list::parse_list;
+use hearth_machine::CpuSet;
 use hearth_machine::units::Nanoseconds;
 use hearth_sim::measure::{ApplicationResult, Parallel};
 use hearth_workloads::cool::Invocation;
@@ -38,13 +38,13 @@ pub struct Setting {
 }
 
 impl Setting {
-    fn cpus(&self) -> Option<Vec<usize>> {
-        parse_list(&self.cpus).filter(|cpus| cpus.last().is_some_and(|&last| last < u64::BITS as usize))
+    fn cpus(&self) -> Option<CpuSet> {
+        CpuSet::parse(&self.cpus).filter(|cpus| !cpus.is_empty())
     }
 
-    /// How the program is started; nothing if its CPUs are no list of CPUs below 64, or it has no process.
+    /// How the program is started; nothing if its CPUs are no list of CPUs, or it has no process.
     pub(crate) fn invocation(&self) -> Option<Invocation> {
-        let cpus = self.cpus()?.into_iter().map(|cpu| 1 << cpu).sum();
+        let cpus = self.cpus()?;
         let Self { processes, attached, distributed, told, patience, .. } = *self;
         let usual = Invocation::default();
         let patience_cycles = patience.unwrap_or(usual.patience_cycles);

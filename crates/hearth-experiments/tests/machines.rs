@@ -7,11 +7,12 @@ use hearth_machine::{Cache, Holds, Machine, Node};
 use hearth_sim::Options;
 use proptest::prelude::*;
 
-/// Machines of one to four levels, each private or shared by more CPUs than the one before.
+/// Machines of 4 to 132 CPUs and one to four levels, each private or shared by more CPUs than the one before.
 fn machine() -> impl Strategy<Value = Machine> {
-    let nodes = prop::collection::vec(1_usize..3, 1..4);
+    let nodes = prop::collection::vec(prop::sample::select(vec![1_usize, 2, 11]), 1..4);
     let sharing = prop::collection::vec(prop::sample::select(vec![1_usize, 2, 4]), 0..=3);
-    (nodes, any::<bool>(), sharing).prop_map(|(nodes, is_split, mut sharing)| {
+    let lines = prop::sample::select(vec![32_u64, 64, 128]);
+    (nodes, any::<bool>(), sharing, lines).prop_map(|(nodes, is_split, mut sharing, line_bytes)| {
         let cache = |name: &str, holds, level: u32, shared_by| Cache {
             name: name.into(),
             holds,
@@ -38,6 +39,7 @@ fn machine() -> impl Strategy<Value = Machine> {
             machine.memory.link_bytes_per_s = None;
             machine.kernel.page_move = Default::default();
         }
+        machine.line_bytes = line_bytes;
         machine.caches = caches;
         machine
     })

@@ -15,9 +15,9 @@ use crate::counters::{Cause, add};
 use crate::last_level::LastLevel;
 use crate::levels::Levels;
 use crate::port::Port;
-use hearth_machine::{Holds, Machine};
+use hearth_machine::{CpuSet, Holds, Machine};
 use inner::Inner;
-use members::Members;
+use members::{Members, Set};
 use std::rc::Rc;
 
 /// Who served a reference.
@@ -68,15 +68,15 @@ fn widen<T: Clone>(array: &mut Vec<T>, length: usize, value: T) {
     }
 }
 
-struct Domain {
+struct Domain<S> {
     llc: LastLevel,
     first_cpu: usize,
     /// By line; empty if nobody counts causes.
     departures: Vec<Departure>,
-    cpus: u64,
+    cpus: S,
 }
 
-impl Domain {
+impl<S> Domain<S> {
     /// What became of a line that left.
     #[inline(always)]
     fn departs(&mut self, line: u32, departure: Departure) {
@@ -86,24 +86,109 @@ impl Domain {
     }
 }
 
-/// All caches of a machine.
-pub(crate) struct Caches {
+/// All caches of a machine: sets of CPUs are words where they can be.
+#[expect(clippy::large_enum_variant, reason = "the usual one is near at hand")]
+pub(crate) enum Caches {
+    Narrow(Hierarchy<u64>),
+    Wide(Box<Hierarchy<CpuSet>>),
+}
+
+/// The same of either.
+macro_rules! either {
+    ($caches:expr, $hierarchy:ident => $what:expr) => {
+        match $caches {
+            Caches::Narrow($hierarchy) => $what,
+            Caches::Wide($hierarchy) => $what,
+        }
+    };
+}
+
+impl Caches {
+    pub(crate) fn new(machine: &Machine, levels: &Levels<'_>, ports: Vec<Rc<Port>>) -> Self {
+        if machine.cpus() <= u64::BITS as usize {
+            Self::Narrow(Hierarchy::new(machine, levels, ports))
+        } else {
+            Self::Wide(Box::new(Hierarchy::new(machine, levels, ports)))
+        }
+    }
+
+    /// See [`Hardware::count_no_causes`](crate::Hardware::count_no_causes).
+    pub(crate) fn count_no_causes(&mut self) {
+        either!(self, hierarchy => hierarchy.count_no_causes());
+    }
+
+    /// What the last reference led to that was served [beyond](Served::Beyond) the caches of its CPU.
+    pub(crate) fn transfer(&self) -> Transfer {
+        either!(self, hierarchy => hierarchy.transfer)
+    }
+
+    /// Makes room for lines `0..lines`.
+    pub(crate) fn grow(&mut self, lines: usize) {
+        either!(self, hierarchy => hierarchy.grow(lines));
+    }
+
+    /// The lines for which there is room.
+    pub(crate) fn lines(&self) -> usize {
+        either!(self, hierarchy => hierarchy.lines)
+    }
+
+    /// A load or store.
+    #[inline]
+    pub(crate) fn data(&mut self, port: &Port, line: u32, write: bool) -> Served {
+        let Some(entry) = port.l1d.touch(line) else {
+            return either!(self, hierarchy => hierarchy.data(port, line, write));
+        };
+        if !write {
+            return Served::L1;
+        }
+        let owned = entry.get() & OWNED != 0;
+        mark(entry, OWNED | DIRTY);
+        if owned { Served::L1 } else { either!(self, hierarchy => hierarchy.store_shared(port, line)) }
+    }
+
+    /// An instruction fetch.
+    #[inline]
+    pub(crate) fn fetch(&mut self, port: &Port, line: u32) -> Served {
+        if port.code().touch(line).is_some() {
+            return Served::L1;
+        }
+        either!(self, hierarchy => hierarchy.fetch(port, line))
+    }
+
+    /// Takes a line out of all caches; nothing is written back, for the line has been copied.
+    pub(crate) fn drop_line(&mut self, line: u32) {
+        either!(self, hierarchy => hierarchy.drop_line(line));
+    }
+
+    /// Empties the caches of a CPU's domain; modified lines are written back.
+    pub(crate) fn flush(&mut self, cpu: usize) {
+        either!(self, hierarchy => hierarchy.flush(cpu));
+    }
+}
+
+/// The set of these members.
+fn set<S: Set>(members: impl Iterator<Item = usize>) -> S {
+    members.fold(S::NONE, |set, member| set | S::one(member))
+}
+
+/// All caches, with sets as `S`.
+pub(crate) struct Hierarchy<S> {
     /// The private second level of each CPU, if there is one.
     l2s: Vec<Option<Cache>>,
     /// The levels between these and the last, from the CPU outwards. Most machines have none.
-    inner: Vec<Inner>,
-    domains: Vec<Domain>,
+    inner: Vec<Inner<S>>,
+    domains: Vec<Domain<S>>,
     /// The lines for which there is room.
     lines: usize,
     /// By line: the domains whose last level has it.
-    holding: Members,
+    holding: Members<S>,
     /// By line: the CPUs that have it in a private cache. Not kept where each domain is one
     /// CPU: there whoever has it privately is among `holding`.
-    cpus: Members,
+    cpus: Members<S>,
     one_cpu_domains: bool,
     domain_of: Vec<usize>,
     /// By domain: the others of its node.
-    neighbours: Vec<u64>,
+    neighbours: Vec<S>,
     ports: Vec<Rc<Port>>,
     l2_fetches: bool,
     llc_fetches: bool,
@@ -114,27 +199,31 @@ pub(crate) struct Caches {
     counts_causes: bool,
 }
 
-impl Caches {
-    pub(crate) fn new(machine: &Machine, levels: &Levels<'_>, ports: Vec<Rc<Port>>) -> Self {
+impl<S: Set> Hierarchy<S> {
+    fn new(machine: &Machine, levels: &Levels<'_>, ports: Vec<Rc<Port>>) -> Self {
         let line = machine.line_bytes;
         let cpus = machine.cpus();
         let (l2, domain_cpus) = (levels.l2, levels.domain_cpus());
+        let first_inner = if l2.is_some() { 3 } else { 2 };
         let domain = |first: usize| Domain {
             llc: levels.llc.map_or_else(LastLevel::none, |llc| LastLevel::new(llc, line)),
             first_cpu: first,
             departures: Vec::new(),
-            cpus: (first..first + domain_cpus).map(|cpu| 1 << cpu).sum(),
+            cpus: set(first..first + domain_cpus),
         };
-        let domains: Vec<Domain> = (0..cpus).step_by(domain_cpus).map(domain).collect();
+        let domains: Vec<Domain<S>> = (0..cpus).step_by(domain_cpus).map(domain).collect();
         let node_of: Vec<usize> = domains.iter().map(|domain| machine.node_of(domain.first_cpu)).collect();
         let neighbours = |domain: usize| {
             let of_node = |other: &usize| *other != domain && node_of[*other] == node_of[domain];
-            (0..domains.len()).filter(of_node).map(|other| 1 << other).sum()
+            set((0..domains.len()).filter(of_node))
         };
         Self {
             neighbours: (0..domains.len()).map(neighbours).collect(),
             l2s: (0..cpus).map(|_| l2.map(|l2| Cache::new(l2, line))).collect(),
-            inner: levels.inner.iter().map(|inner| Inner::new(inner, machine)).collect(),
+            inner: (first_inner..)
+                .zip(&levels.inner)
+                .map(|(level, inner)| Inner::new(level, inner, machine))
+                .collect(),
             lines: 0,
             holding: Members::new(domains.len()),
             cpus: Members::new(cpus),
@@ -150,19 +239,12 @@ impl Caches {
         }
     }
 
-    /// See [`Hardware::count_no_causes`](crate::Hardware::count_no_causes).
-    pub(crate) fn count_no_causes(&mut self) {
+    fn count_no_causes(&mut self) {
         self.counts_causes = false;
         self.domains.iter_mut().for_each(|domain| domain.departures = Vec::new());
     }
 
-    /// What the last reference led to that was served [beyond](Served::Beyond) the caches of its CPU.
-    pub(crate) fn transfer(&self) -> Transfer {
-        self.transfer
-    }
-
-    /// Makes room for lines `0..lines`.
-    pub(crate) fn grow(&mut self, lines: usize) {
+    fn grow(&mut self, lines: usize) {
         assert!(lines < LINES as usize, "the simulated memory is limited to {LINES} lines");
         if self.lines < lines {
             self.lines = lines;
@@ -175,63 +257,51 @@ impl Caches {
         }
     }
 
-    /// The lines for which there is room.
-    pub(crate) fn lines(&self) -> usize {
-        self.lines
-    }
-
     /// CPUs that may have a line in a private cache, as bits.
     #[inline(always)]
-    fn cpus_of(&self, line: u32) -> u64 {
+    fn cpus_of(&self, line: u32) -> S {
         if self.one_cpu_domains { self.holding.of(line) } else { self.cpus.of(line) }
     }
 
     #[inline(always)]
     fn add_cpu(&mut self, line: u32, cpu: usize) {
         if !self.one_cpu_domains {
-            self.cpus.add(line, 1 << cpu);
+            self.cpus.add(line, S::one(cpu));
         }
     }
 
     #[inline(always)]
-    fn keep_cpus(&mut self, line: u32, cpus: u64) {
+    fn keep_cpus(&mut self, line: u32, cpus: S) {
         if !self.one_cpu_domains {
             self.cpus.keep(line, cpus);
         }
     }
 
-    /// A load or store.
-    #[inline]
-    pub(crate) fn data(&mut self, port: &Port, line: u32, write: bool) -> Served {
-        let cpu = port.index();
-        if let Some(entry) = port.l1d.touch(line) {
-            if !write {
-                return Served::L1;
-            }
-            let owned = entry.get() & OWNED != 0;
-            mark(entry, OWNED | DIRTY);
-            if owned || !self.take_ownership(cpu, line) {
-                return Served::L1;
-            }
-            add(&port.counting.upgrades, 1);
-            return Served::Upgrade;
+    /// A store to a line that the first level has and does not own.
+    fn store_shared(&mut self, port: &Port, line: u32) -> Served {
+        if !self.take_ownership(port.index(), line) {
+            return Served::L1;
         }
+        add(&port.counting.upgrades, 1);
+        Served::Upgrade
+    }
+
+    /// A load or store that missed the first level.
+    #[inline]
+    fn data(&mut self, port: &Port, line: u32, write: bool) -> Served {
         let (flags, served) = self.second_level(port, line, write, false);
         let dirty = if write { DIRTY } else { 0 };
         if let Some(victim) = port.l1d.insert(line, flags | dirty) {
-            self.leave_l1d(cpu, victim);
+            self.leave_l1d(port.index(), victim);
         }
         add(&port.counting.l1d_misses, 1);
         self.count_level(port, served);
         served
     }
 
-    /// An instruction fetch.
+    /// An instruction fetch that missed the first level.
     #[inline]
-    pub(crate) fn fetch(&mut self, port: &Port, line: u32) -> Served {
-        if port.code().touch(line).is_some() {
-            return Served::L1;
-        }
+    fn fetch(&mut self, port: &Port, line: u32) -> Served {
         let (_, served) = self.second_level(port, line, false, true);
         if let Some(victim) = port.code().insert(line, 0) {
             match port.is_unified() {
@@ -270,7 +340,7 @@ impl Caches {
             || self.l2s[cpu].as_ref().is_some_and(|l2| l2.peek(line).is_some())
             || self.llc_fetches && self.ports[cpu].code().peek(line).is_some();
         if !held {
-            self.keep_cpus(line, !(1 << cpu));
+            self.keep_cpus(line, S::one(cpu).others());
         }
     }
 
@@ -376,13 +446,13 @@ impl Caches {
                 let place = cpu - self.domains[domain].first_cpu;
                 let victim = self.domains[domain].llc.insert(place, line, 0);
                 let write_back = victim.and_then(|victim| self.leave_llc(port.task(), domain, victim));
-                let neighbour_has_it = self.holding.of(line) & self.neighbours[domain] != 0;
+                let neighbour_has_it = !(self.holding.of(line) & self.neighbours[domain]).is_empty();
                 self.transfer = Transfer { supplier, neighbour_has_it, write_back };
                 Served::Beyond
             }
         };
         self.fill_inner(cpu, line, code, served);
-        self.holding.add(line, 1 << domain);
+        self.holding.add(line, S::one(domain));
         self.add_cpu(line, cpu);
         // A store has taken it from all others.
         (if code || (is_shared && !write) { 0 } else { OWNED }, served)
@@ -407,14 +477,12 @@ impl Caches {
         let line = line_of(victim);
         let mut dirty = victim & DIRTY;
         let mut below = self.cpus_of(line) & self.domains[domain].cpus;
-        while below != 0 {
-            let cpu = below.trailing_zeros() as usize;
-            below &= below - 1;
+        while let Some(cpu) = below.pop() {
             dirty |= self.drop_private(cpu, line).unwrap_or(0) & DIRTY;
         }
         self.inner.iter_mut().for_each(|inner| inner.drop_below(line, self.domains[domain].cpus));
-        self.keep_cpus(line, !self.domains[domain].cpus);
-        self.holding.keep(line, !(1 << domain));
+        self.keep_cpus(line, self.domains[domain].cpus.others());
+        self.holding.keep(line, S::one(domain).others());
         self.domains[domain].departs(line, task + 1);
         if dirty == 0 {
             return None;
@@ -448,20 +516,15 @@ impl Caches {
         inner.or(outer).map(|flags| flags | outer.unwrap_or(0))
     }
 
-    /// Takes a line out of all caches; nothing is written back, for the line has been copied.
-    pub(crate) fn drop_line(&mut self, line: u32) {
+    fn drop_line(&mut self, line: u32) {
         let mut cpus = self.cpus_of(line);
-        while cpus != 0 {
-            let cpu = cpus.trailing_zeros() as usize;
-            cpus &= cpus - 1;
+        while let Some(cpu) = cpus.pop() {
             if self.drop_private(cpu, line).is_some() {
                 add(&self.ports[cpu].counting.invalidations, 1);
             }
         }
         let mut holding = self.holding.of(line);
-        while holding != 0 {
-            let domain = holding.trailing_zeros() as usize;
-            holding &= holding - 1;
+        while let Some(domain) = holding.pop() {
             if self.domains[domain].llc.remove(line).is_some() {
                 self.domains[domain].departs(line, INVALIDATED);
             }
@@ -469,13 +532,12 @@ impl Caches {
         if !self.llc_fetches {
             self.ports.iter().for_each(|port| _ = port.code().remove(line));
         }
-        self.inner.iter_mut().for_each(|inner| inner.drop_below(line, u64::MAX));
-        self.keep_cpus(line, 0);
-        self.holding.keep(line, 0);
+        self.inner.iter_mut().for_each(|inner| inner.drop_below(line, S::NONE.others()));
+        self.keep_cpus(line, S::NONE);
+        self.holding.keep(line, S::NONE);
     }
 
-    /// Empties the caches of a CPU's domain; modified lines are written back.
-    pub(crate) fn flush(&mut self, cpu: usize) {
+    fn flush(&mut self, cpu: usize) {
         let domain = self.domain_of[cpu];
         let entries: Vec<Entry> = match self.is_one_level {
             true => self.ports[cpu].l1d.entries().collect(),
@@ -485,7 +547,7 @@ impl Caches {
             self.domains[domain].llc.remove(line_of(entry));
             self.leave_llc(self.ports[cpu].task(), domain, entry);
         }
-        for port in self.ports.iter().filter(|port| self.domains[domain].cpus >> port.index() & 1 == 1) {
+        for port in self.ports.iter().filter(|port| self.domains[domain].cpus.has(port.index())) {
             let code: Vec<Entry> = port.code().entries().collect();
             code.into_iter().for_each(|entry| _ = port.code().remove(line_of(entry)));
         }

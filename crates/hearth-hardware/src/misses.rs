@@ -39,33 +39,36 @@ pub struct Miss {
 /// Misses in order of time, eight bytes each:
 ///
 /// ```text
-/// time / 64 ns: 37 bits | page: 20 bits | CPU: 6 bits | kind: 1 bit
+/// time / 64 ns: 34 bits | page: 20 bits | CPU: 9 bits | kind: 1 bit
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MissLog {
     packed: Vec<u64>,
 }
 
-const TIME_SHIFT: u32 = 27;
-const PAGE_SHIFT: u32 = 7;
+const TIME_SHIFT: u32 = 30;
+const PAGE_SHIFT: u32 = 10;
 const CPU_SHIFT: u32 = 1;
 const PAGES: u32 = 1 << (TIME_SHIFT - PAGE_SHIFT);
 const CPUS: usize = 1 << (PAGE_SHIFT - CPU_SHIFT);
+const _: () = assert!(CPUS == hearth_machine::MAX_CPUS);
 /// Resolution of the times, as a power of two of nanoseconds.
 const NS_SHIFT: u32 = 6;
-const _: () = assert!(TIME_SHIFT + 37 == u64::BITS);
+const _: () = assert!(TIME_SHIFT + 34 == u64::BITS);
 
 impl MissLog {
     /// Notes a miss.
     ///
     /// # Panics
-    /// If the page's number is 2^20 or more, or there are more than 64 CPUs: no machine that can be
-    /// simulated at page granularity is larger than its log.
+    /// If the page's number is 2^20 or more, or the time is beyond 1,099 s: what is simulated miss by miss is not
+    /// larger than its log.
     pub(crate) fn push(&mut self, miss: Miss) {
-        assert!(miss.page < PAGES && miss.cpu < CPUS, "a log has room for {PAGES} pages and {CPUS} CPUs");
+        let time = miss.at_ns >> NS_SHIFT;
+        let fits = miss.page < PAGES && miss.cpu < CPUS && time >> (u64::BITS - TIME_SHIFT) == 0;
+        assert!(fits, "a log has room for {PAGES} pages, {CPUS} CPUs and 1,099 s: {miss:?}");
         let kind = u64::from(miss.kind == MissKind::Cache);
         let place = u64::from(miss.page) << PAGE_SHIFT | (miss.cpu as u64) << CPU_SHIFT;
-        self.packed.push(miss.at_ns >> NS_SHIFT << TIME_SHIFT | place | kind);
+        self.packed.push(time << TIME_SHIFT | place | kind);
     }
 
     /// CPUs note their misses a little ahead of each other.
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn misses_come_back_in_order_of_time() {
-        let late = Miss { at_ns: 6400, cpu: 63, page: PAGES - 1, kind: MissKind::Cache };
+        let late = Miss { at_ns: 6400, cpu: CPUS - 1, page: PAGES - 1, kind: MissKind::Cache };
         let early = Miss { at_ns: 64, cpu: 0, page: 3, kind: MissKind::Tlb };
         let mut log = MissLog::default();
         log.push(late);

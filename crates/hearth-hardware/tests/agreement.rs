@@ -44,8 +44,10 @@ fn holds() -> impl Strategy<Value = Holds> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let outer = prop::collection::vec((sets_and_ways(), holds(), prop::sample::select(vec![1, 2, 4])), 0..=3);
-    let cpus = prop::sample::select(vec![1, 2, 4]);
+    let outer =
+        prop::collection::vec((sets_and_ways(), holds(), prop::sample::select(vec![1, 2, 4, 32])), 0..=3);
+    // More than 64 are kept in another way.
+    let cpus = prop::sample::select(vec![1, 2, 4, 4, 96]);
     (cpus, any::<[bool; 3]>(), sets_and_ways(), outer, tlb()).prop_map(
         |(cpus, [is_split, is_parted, has_node_bus], l1, mut outer, tlb)| {
             let (mut inner_holds, mut shared_by) = (if is_split { Holds::Data } else { Holds::Both }, 1);

@@ -12,8 +12,8 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// The most CPUs of a machine: sets of CPUs are 64-bit masks.
-pub const MAX_CPUS: usize = 64;
+/// The most CPUs of a machine: as many as the scheduler serves.
+pub const MAX_CPUS: usize = 512;
 
 /// The most nodes of a machine.
 pub const MAX_NODES: usize = 64;

@@ -4,6 +4,7 @@
 //! describes this host. All quantities are plain integers with their unit in the name.
 
 mod check;
+mod cpu_set;
 pub mod host;
 pub mod list;
 pub mod located;
@@ -12,6 +13,7 @@ mod text;
 pub mod units;
 
 pub use check::{MAX_CPUS, MAX_LEVELS, MAX_MEMORY_BYTES, MAX_NODES};
+pub use cpu_set::CpuSet;
 pub use presets::presets;
 
 /// Why a machine could not be had.

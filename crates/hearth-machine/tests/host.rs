@@ -164,13 +164,13 @@ fn memory_only_nodes() -> Fixture {
     fixture
 }
 
-/// 96 cores on two nodes in groups of eight.
+/// 768 cores on two nodes in groups of 48.
 fn many_cores() -> Fixture {
-    let fixture = Fixture::new("0-95");
-    for cpu in 0..96 {
+    let fixture = Fixture::new("0-767");
+    for cpu in 0..768 {
         let own = cpu.to_string();
-        let group = format!("{}-{}", cpu / 8 * 8, cpu / 8 * 8 + 7);
-        fixture.cpu(cpu, cpu / 48, &own, 3_700_000);
+        let group = format!("{}-{}", cpu / 48 * 48, cpu / 48 * 48 + 47);
+        fixture.cpu(cpu, cpu / 384, &own, 3_700_000);
         fixture.caches(
             cpu,
             &[
@@ -181,8 +181,8 @@ fn many_cores() -> Fixture {
             ],
         );
     }
-    fixture.node(0, "0-47", 384 * 1024, "10 32");
-    fixture.node(1, "48-95", 384 * 1024, "32 10");
+    fixture.node(0, "0-383", 384 * 1024, "10 32");
+    fixture.node(1, "384-767", 384 * 1024, "32 10");
     fixture
 }
 
@@ -207,7 +207,7 @@ fn a_node_of_memory_alone_stays_and_an_empty_one_goes() {
 }
 
 #[test]
-fn of_more_than_64_cores_whole_cache_domains_of_each_node_are_kept() {
+fn of_more_than_512_cores_whole_cache_domains_of_each_node_are_kept() {
     insta::assert_snapshot!(describe(&many_cores().read()));
 }
 

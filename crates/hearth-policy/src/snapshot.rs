@@ -8,11 +8,8 @@ pub use memory::{Memory, Moved, Page, Process};
 pub use program::{Asks, Program};
 pub use run::{Class, Run};
 
+pub use hearth_machine::CpuSet;
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-
-/// CPUs, by number.
-pub type CpuSet = BTreeSet<usize>;
 
 /// A machine and what it runs, at one moment. Counts of time only ever grow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -127,7 +124,7 @@ impl Snapshot {
     /// The index of a set of CPUs among the masks; it need not be there yet.
     pub fn mask(&mut self, cpus: CpuSet) -> usize {
         *self.places.entry(cpus).or_insert_with_key(|cpus| {
-            self.masks.push(cpus.clone());
+            self.masks.push(*cpus);
             self.masks.len() - 1
         })
     }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 /// Runs the scheduler on CPUs that interleave at every access to memory.
 #[derive(Parser)]
 struct Options {
-    /// Machine, at most 63 CPUs
+    /// Machine, at most 64 CPUs
     #[arg(long, default_value = "dash-16")]
     machine: String,
     /// Policy

@@ -1,6 +1,7 @@
 //! What tasks do, by chance.
 
 use crate::machine::Machine;
+use hearth_machine::CpuSet;
 use hearth_scx::{Current, Pid};
 use std::cell::Cell;
 
@@ -118,7 +119,7 @@ pub(crate) fn begin_unequal(machine: &Machine) {
         machine.set_weight(task.pid(), some_weight(machine));
         if machine.random(4) > 0 {
             let cpu = machine.random(crowded);
-            machine.set_mask(task.pid(), 1 << cpu);
+            machine.set_mask(task.pid(), CpuSet::one(cpu as usize));
             task.sched.cpu.set(cpu);
         }
     }
@@ -146,9 +147,9 @@ fn some_weight(machine: &Machine) -> u32 {
 }
 
 /// One CPU, or a few neighbours.
-fn some_mask(machine: &Machine) -> u64 {
+fn some_mask(machine: &Machine) -> CpuSet {
     let cpus = machine.cpus() as u32;
     let length = if machine.random(3) == 0 { 1 + machine.random(4) } else { 1 };
     let first = machine.random(cpus);
-    (first..first + length).fold(0, |mask, cpu| mask | 1 << (cpu % cpus))
+    (first..first + length).map(|cpu| (cpu % cpus) as usize).collect()
 }

@@ -1,10 +1,14 @@
 //! What chance decides, and the one clock.
 
 use crate::switch;
+use hearth_machine::CpuSet;
 use hearth_scx::Host;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 use std::cell::{Cell, RefCell};
+
+/// So many CPUs a search for an idle one may begin at.
+pub(crate) const MOST_CPUS: usize = 64;
 
 /// CPUs that interleave by chance.
 pub(crate) struct Interleaved {
@@ -31,9 +35,8 @@ impl Host for Interleaved {
         self.now_ns.get() * 1000
     }
 
-    fn choose(&self, cpus: u64) -> usize {
-        let start = self.random(u64::BITS);
-        ((cpus.rotate_right(start).trailing_zeros() + start) % u64::BITS) as usize
+    fn choose(&self, cpus: CpuSet) -> usize {
+        cpus.next(self.random(MOST_CPUS as u32) as usize).unwrap_or_default()
     }
 
     fn gap(&self) {

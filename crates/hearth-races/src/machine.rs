@@ -128,7 +128,7 @@ impl Machine {
     }
 
     pub(crate) fn is_offline(&self, cpu: usize) -> bool {
-        self.online() >> cpu & 1 == 0
+        !self.online().has(cpu)
     }
 
     /// A CPU shall be left by all tasks; its timers go to another.

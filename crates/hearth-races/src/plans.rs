@@ -35,7 +35,7 @@ impl Plans {
 
 /// Parts, rows, and homes and rows of some tasks. None is kept to a part: a CPU would have to idle beside it.
 fn plan(machine: &Machine) -> Plan {
-    let cpus: Vec<usize> = (0..machine.cpus()).filter(|cpu| machine.online() >> cpu & 1 == 1).collect();
+    let cpus: Vec<usize> = machine.online().iter().collect();
     let count = machine.random(MOST_PARTS) as usize;
     let mut parts = vec![Vec::new(); count];
     if count > 0 {

@@ -1,7 +1,7 @@
 //! Who of the CPUs goes on next, and whether all is well.
 
 use crate::habits::{Habits, begin_unequal, turn};
-use crate::host::Interleaved;
+use crate::host::{Interleaved, MOST_CPUS};
 use crate::machine::Machine;
 use crate::plans::Plans;
 use crate::setting::{Outcome, Setting, Violation};
@@ -9,6 +9,7 @@ use crate::switch;
 use corosensei::Coroutine;
 use hearth_abi::native::{PF_KTHREAD, Scheduler, TaskStruct};
 use hearth_abi::queue_of;
+use hearth_machine::CpuSet;
 use hearth_policy::Policy;
 use hearth_scx::{Current, Kernel, Scx, Shape, Task};
 use std::cell::Cell;
@@ -25,8 +26,6 @@ const LONGEST_END: usize = 1_000_000;
 
 /// One in so many rests, a CPU goes away or comes back.
 const HOTPLUG_ONE_IN: u32 = 16;
-/// CPUs are bits of a number, and it must be possible to shift it by their count.
-const MOST_CPUS: usize = 63;
 
 /// One task of so many is the kernel's, if tasks are unequal: where it is bound to a CPU, rows do not count.
 const KERNELS_OWN_ONE_IN: usize = 5;
@@ -34,9 +33,9 @@ const KERNELS_OWN_ONE_IN: usize = 5;
 type Cpu = Coroutine<(), (), ()>;
 
 /// Loads the scheduler for the CPUs that are there.
-type Load = Box<dyn Fn(u64) -> Result<Scheduler, Error>>;
+type Load = Box<dyn Fn(CpuSet) -> Result<Scheduler, Error>>;
 
-/// Runs a policy on a machine of at most 63 CPUs. The outer error is the loader's, or that of a setting
+/// Runs a policy on a machine of at most 64 CPUs. The outer error is the loader's, or that of a setting
 /// that cannot be run.
 pub fn run(
     machine: &hearth_machine::Machine,
@@ -221,7 +220,7 @@ impl Run {
     /// Whether a higher class holds the only CPU that it may run on.
     fn is_held(&self, task: &Task) -> bool {
         let cpus = self.machine.cpus_open_to(task);
-        cpus.count_ones() == 1 && self.machine.current(cpus.trailing_zeros() as usize) == Current::Higher
+        cpus.len() == 1 && cpus.lowest().is_some_and(|cpu| self.machine.current(cpu) == Current::Higher)
     }
 
     /// With all CPUs at rest, none idles beside work that it could do.
@@ -249,21 +248,20 @@ impl Run {
     /// A CPU goes away or comes back, with all CPUs at rest.
     fn change_cpus(&mut self) -> Result<(), Violation> {
         let cpu = self.machine.random(self.cpus.len() as u32) as usize;
-        let online = self.machine.online() ^ 1 << cpu;
-        if online == 0 {
-            return Ok(());
-        }
         let goes_away = !self.machine.is_offline(cpu);
+        let before = self.machine.online();
+        let online = if goes_away { before.without(cpu) } else { before.with(cpu) };
+        let Some(first) = online.lowest() else { return Ok(()) };
         // The kernel waits for these.
         if goes_away && self.machine.tasks().iter().any(|task| task.is_pinned() && task.cpu() == cpu) {
             return Ok(());
         }
         if goes_away {
-            self.machine.leave_cpu(cpu, online.trailing_zeros() as usize);
+            self.machine.leave_cpu(cpu, first);
             self.rest()?;
         }
         let scheduler = (self.load)(online).map_err(|error| Violation::Refused(error.to_string()))?;
-        self.machine.restart(online.trailing_zeros() as usize, online, scheduler);
+        self.machine.restart(first, online, scheduler);
         if let Some(plans) = &mut self.plans {
             *plans = Plans::new(&self.machine).map_err(|error| Violation::Refused(error.to_string()))?;
         }

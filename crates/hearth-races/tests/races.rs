@@ -130,9 +130,10 @@ fn a_scheduler_that_takes_nothing_out_of_its_queues_is_found_out() {
 #[test]
 fn what_cannot_be_run_is_refused() {
     let policy = Policy::load("fair").unwrap();
-    let [large, small] = ["chiplet-64", "dash-16"].map(|name| Machine::load(name).unwrap());
+    let [mut large, small] = ["chiplet-64", "dash-16"].map(|name| Machine::load(name).unwrap());
+    large.nodes[0].cpus += 8;
     for (machine, setting, what) in [
-        (&large, setting(1), "chiplet-64 has 64 CPUs; name a machine of at most 63"),
+        (&large, setting(1), "chiplet-64 has 72 CPUs; name a machine of at most 64"),
         (&small, Setting { tasks: 0, ..setting(1) }, "no tasks"),
         (&small, Setting { switch_one_in: 0, ..setting(1) }, "one in 0 accesses"),
     ] {

@@ -2,12 +2,13 @@
 
 use crate::task::{Pid, Task};
 use crate::{Current, Host, Kernel};
+use hearth_machine::CpuSet;
 
 impl<H: Host> Kernel<H> {
-    /// `sched_setaffinity`, with CPUs as bits. Refused, as by the kernel, if none of them is there; and of a
+    /// `sched_setaffinity`. Refused, as by the kernel, if none of them is there; and of a
     /// task that is pinned, for which the kernel's caller would wait.
-    pub fn set_mask(&self, pid: Pid, mask: u64) -> bool {
-        if mask & self.online() == 0 {
+    pub fn set_mask(&self, pid: Pid, mask: CpuSet) -> bool {
+        if (mask & self.online()).is_empty() {
             return false;
         }
         let task = self.task(pid);
@@ -19,7 +20,7 @@ impl<H: Host> Kernel<H> {
             return false;
         }
         let runs = self.change_mask(&task, cpu, || task.sched.allow(mask));
-        if !task.on_rq.get() || mask >> cpu & 1 == 1 {
+        if !task.on_rq.get() || mask.has(cpu) {
             self.reenqueue_local(cpu);
             self.unlock(cpu);
         } else if runs {
@@ -74,19 +75,19 @@ impl<H: Host> Kernel<H> {
     /// `migrate_disable_switch`: a task that has been switched out, and may run only here, has a mask that
     /// says so from now on. The CPU's lock is held.
     pub(crate) fn pin(&self, task: &Task, cpu: usize) {
-        if !task.is_pinned() || task.wide_mask.get() != 0 {
+        if !task.is_pinned() || !task.wide_mask.get().is_empty() {
             return;
         }
         self.gap();
         task.wide_mask.set(task.sched.allowed());
-        self.change_mask(task, cpu, || task.sched.pin(1 << cpu));
+        self.change_mask(task, cpu, || task.sched.pin(CpuSet::one(cpu)));
     }
 
     /// `migrate_enable`, of the task that a CPU runs, which has kept its CPU so far.
     pub fn enable_migration(&self, cpu: usize) {
         let Some(task) = self.current_task(cpu).filter(|task| task.is_pinned()) else { return };
-        let mask = task.wide_mask.replace(0);
-        if mask != 0 {
+        let mask = task.wide_mask.take();
+        if !mask.is_empty() {
             self.lock_pi(&task);
             self.lock(cpu);
             self.change_mask(&task, cpu, || task.sched.pin(mask));
@@ -102,7 +103,7 @@ impl<H: Host> Kernel<H> {
     }
 
     /// Another mask for a task that need not leave its CPU now, and waits in no queue.
-    pub fn allow(&self, pid: Pid, mask: u64) {
+    pub fn allow(&self, pid: Pid, mask: CpuSet) {
         let task = self.task(pid);
         task.sched.allow(mask);
         self.tell_mask(&task);

@@ -5,12 +5,13 @@
 use crate::task::Verdict;
 use crate::{Current, Host, Kernel};
 use hearth_abi::native::Scheduler;
+use hearth_machine::CpuSet;
 
 impl<H: Host> Kernel<H> {
-    /// From now on these CPUs are there, as bits, and `scheduler`, loaded for them, takes over; the CPU `by`
+    /// From now on these CPUs are there, and `scheduler`, loaded for them, takes over; the CPU `by`
     /// sees to it. No other is in the middle of anything, and those that go away are [held](Self::hold) for
     /// good and run a higher class.
-    pub fn restart(&self, by: usize, online: u64, scheduler: Scheduler) {
+    pub fn restart(&self, by: usize, online: CpuSet, scheduler: Scheduler) {
         self.run_on(by);
         let tasks: Vec<_> = self.tasks().into_iter().filter(|task| !task.is_dead.get()).collect();
         for task in tasks.iter().filter(|task| !task.is_away.get()) {
@@ -21,11 +22,11 @@ impl<H: Host> Kernel<H> {
         self.replace(scheduler);
         self.begins();
         for task in &tasks {
-            if task.sched.allowed() & online == 0 {
+            if (task.sched.allowed() & online).is_empty() {
                 // As `select_fallback_rq` does.
-                task.sched.allow(u64::MAX >> (u64::BITS as usize - self.cpus()));
+                task.sched.allow(CpuSet::first(self.cpus()));
             }
-            if online >> task.cpu() & 1 == 0 {
+            if !online.has(task.cpu()) {
                 task.sched.cpu.set(self.host.choose(self.cpus_of(task)) as u32);
             }
             self.init_task(task, false, None);
@@ -44,24 +45,24 @@ impl<H: Host> Kernel<H> {
                 self.scheduler().running(&task.sched);
             }
         }
-        (0..self.cpus()).filter(|cpu| online >> cpu & 1 == 1).for_each(|cpu| self.resched(cpu));
+        online.iter().for_each(|cpu| self.resched(cpu));
     }
 
     /// What the kernel kept for a scheduler that has ended.
-    fn forget_scheduler(&self, online: u64) {
+    fn forget_scheduler(&self, online: CpuSet) {
         self.queues.borrow_mut().by_id.clear();
         for task in self.tasks() {
             task.storage.clear();
             task.verdict.set(Verdict::None);
         }
         self.online.set(online);
-        self.idle.set(0);
+        self.idle.take();
         for (cpu, rq) in self.rqs.iter().enumerate() {
-            rq.kick_idle.set(0);
-            rq.kick_preempt.set(0);
+            rq.kick_idle.take();
+            rq.kick_preempt.take();
             rq.reenqueues.set(false);
             rq.is_late.set(false);
-            self.set_idle(cpu, rq.current.get() == Current::Idle && online >> cpu & 1 == 1);
+            self.set_idle(cpu, rq.current.get() == Current::Idle && online.has(cpu));
         }
     }
 }

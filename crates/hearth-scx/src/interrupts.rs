@@ -1,6 +1,7 @@
 //! What happens in interrupts: the tick, and kicks.
 
 use crate::{Current, Host, Kernel, Task};
+use hearth_machine::CpuSet;
 use std::rc::Rc;
 
 impl<H: Host> Kernel<H> {
@@ -20,9 +21,9 @@ impl<H: Host> Kernel<H> {
     /// `kick_cpus_irq_workfn`: carries out the kicks that the scheduler asked for on this CPU.
     pub fn kicks(&self, cpu: usize) {
         let (idle, preempt) = (self.rqs[cpu].kick_idle.take(), self.rqs[cpu].kick_preempt.take());
-        for other in (0..self.cpus()).filter(|other| (idle | preempt) >> other & 1 == 1) {
+        for other in (idle | preempt).iter() {
             self.lock(other);
-            if preempt >> other & 1 == 1 {
+            if preempt.has(other) {
                 self.update_current(other);
                 if let Some(task) = self.current_task(other) {
                     task.sched.slice.set(0);
@@ -40,17 +41,16 @@ impl<H: Host> Kernel<H> {
         let is_for_any = |task: &&Rc<Task>| task.is_in_dispatch_queue() && task.sched.declared.get() == 0;
         self.tasks().iter().filter(is_for_any).find_map(|task| {
             let cpus = self.cpus_open_to(task);
-            let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle && cpus >> cpu & 1 == 1;
-            (0..self.cpus()).find(is_idle).map(|cpu| (cpu, task.pid()))
+            let is_idle = |cpu: &usize| self.current(*cpu) == Current::Idle;
+            cpus.iter().find(is_idle).map(|cpu| (cpu, task.pid()))
         })
     }
 
-    /// The CPUs that may take a task which waits, as bits: the one to which it is attached, unless its mask
+    /// The CPUs that may take a task which waits: the one to which it is attached, unless its mask
     /// has lost that.
-    pub fn cpus_open_to(&self, task: &Task) -> u64 {
+    pub fn cpus_open_to(&self, task: &Task) -> CpuSet {
         let cpus = self.cpus_of(task);
-        let attached = self.remembered(task).and_then(|task| u32::try_from(task.attached_cpu).ok());
-        let own = attached.map_or(0, |cpu| 1 << cpu) & cpus;
-        if own == 0 { cpus } else { own }
+        let attached = self.remembered(task).and_then(|task| usize::try_from(task.attached_cpu).ok());
+        attached.filter(|cpu| cpus.has(*cpu)).map_or(cpus, CpuSet::one)
     }
 }

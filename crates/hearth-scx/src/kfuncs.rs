@@ -4,6 +4,7 @@
 use crate::task::{Task, Verdict};
 use crate::{Host, Scx};
 use hearth_abi::native::{DSQ_BUILTIN, DSQ_LOCAL, KICK_IDLE, Kernel, MapValue, TaskStruct, WAKE_SYNC};
+use hearth_machine::CpuSet;
 use std::rc::Rc;
 
 const ENOENT: i32 = 2;
@@ -12,17 +13,22 @@ const EEXIST: i32 = 17;
 const EINVAL: i32 = 22;
 
 impl<H: Host> Scx<H> {
+    /// Whether a number that the scheduler gives is that of a CPU, and of these.
+    fn is_among(&self, cpu: i32, cpus: CpuSet) -> bool {
+        usize::try_from(cpu).is_ok_and(|cpu| cpu < self.cpus() && cpus.has(cpu))
+    }
+
     /// Of a wake-up by who is about to sleep: the task's last CPU, if it is idle and near, or the CPU of the waker,
     /// if nothing waits there while others idle (`scx_select_cpu_dfl`).
-    fn beside_waker(&self, allowed: u64, previous: i32) -> Option<i32> {
+    fn beside_waker(&self, allowed: CpuSet, previous: i32) -> Option<i32> {
         let waker = self.cpu.get();
-        let is_near = self.shape.near[waker][0] >> previous & 1 == 1;
-        if is_near && allowed >> previous & 1 == 1 && self.test_and_clear_idle(previous) {
+        let is_near = self.is_among(previous, self.shape.near[waker][0]);
+        if is_near && self.is_among(previous, allowed) && self.test_and_clear_idle(previous) {
             return Some(previous);
         }
         self.gap();
-        let is_free = self.rqs[waker].local.borrow().is_empty() && self.idle.get() != 0;
-        (is_free && allowed >> waker & 1 == 1).then_some(waker as i32)
+        let is_free = self.rqs[waker].local.borrow().is_empty() && !self.idle.get().is_empty();
+        (is_free && allowed.has(waker)).then_some(waker as i32)
     }
 
     /// `move_remote_task_to_local_dsq`: the lock of the run queue that the task leaves is held, and then
@@ -64,9 +70,9 @@ impl<H: Host> Scx<H> {
         tasks.find(|task| task.cpu() == cpu || (task.may_run_on(cpu) && !task.is_pinned()))
     }
 
-    fn pick(&self, candidates: u64) -> Option<usize> {
+    fn pick(&self, candidates: CpuSet) -> Option<usize> {
         let candidates = self.idle.get() & candidates;
-        (candidates != 0).then(|| {
+        (!candidates.is_empty()).then(|| {
             let cpu = self.host.choose(candidates);
             self.set_idle(cpu, false);
             cpu
@@ -203,29 +209,29 @@ impl<H: Host> Kernel for Scx<H> {
 
     fn test_and_clear_idle(&self, cpu: i32) -> bool {
         self.gap();
-        let was_idle = (0..self.cpus() as i32).contains(&cpu) && self.idle.get() >> cpu & 1 == 1;
+        let was_idle = self.is_among(cpu, self.idle.get());
         if was_idle {
             self.set_idle(cpu as usize, false);
         }
         was_idle
     }
 
-    fn pick_idle(&self, allowed: u64) -> i32 {
+    fn pick_idle(&self, allowed: CpuSet) -> i32 {
         self.gap();
         self.pick(allowed).map_or(-EBUSY, |cpu| cpu as i32)
     }
 
-    fn nearest_idle(&self, allowed: u64, previous: i32, wake_flags: u64) -> Option<i32> {
+    fn nearest_idle(&self, allowed: CpuSet, previous: i32, wake_flags: u64) -> Option<i32> {
         let near = self.shape.near.get(usize::try_from(previous).ok()?)?;
         if wake_flags & WAKE_SYNC != 0
             && let Some(cpu) = self.beside_waker(allowed, previous)
         {
             return Some(cpu);
         }
-        if allowed >> previous & 1 == 1 && self.test_and_clear_idle(previous) {
+        if self.is_among(previous, allowed) && self.test_and_clear_idle(previous) {
             return Some(previous);
         }
-        [near[0], near[1], u64::MAX].into_iter().find_map(|mask| {
+        [near[0], near[1], CpuSet::ALL].into_iter().find_map(|mask| {
             self.gap();
             self.pick(allowed & mask).map(|cpu| cpu as i32)
         })
@@ -239,7 +245,7 @@ impl<H: Host> Kernel for Scx<H> {
         };
         let me = &self.rqs[self.cpu.get()];
         if flags & KICK_IDLE == 0 {
-            return me.kick_preempt.set(me.kick_preempt.get() | 1 << cpu);
+            return me.kick_preempt.set(me.kick_preempt.get().with(cpu));
         }
         if self.try_lock(cpu) {
             let skip = self.is_busy(cpu);
@@ -248,7 +254,7 @@ impl<H: Host> Kernel for Scx<H> {
                 return;
             }
         }
-        me.kick_idle.set(me.kick_idle.get() | 1 << cpu);
+        me.kick_idle.set(me.kick_idle.get().with(cpu));
     }
 
     fn now_ns(&self) -> u64 {

@@ -8,7 +8,7 @@
 //! (which moves tasks off a CPU that their mask has lost), or a higher class, of which only this is known
 //! here: that it holds the CPU.
 //!
-//! Times are picoseconds, as hosts keep them; CPUs are numbered from 0, at most 64.
+//! Times are picoseconds, as hosts keep them; CPUs are numbered from 0, at most [`MAX_CPUS`](hearth_machine::MAX_CPUS).
 
 mod change;
 mod hotplug;
@@ -21,6 +21,7 @@ mod switch;
 mod task;
 mod wake;
 
+use hearth_machine::CpuSet;
 pub use kernel::Kernel;
 pub use state::{Current, Scx, Shape};
 pub use task::{Pid, Task};
@@ -30,8 +31,8 @@ pub trait Host: 'static {
     /// The time that a CPU has, in ps.
     fn now_ps(&self, cpu: usize) -> u64;
 
-    /// Which of several CPUs, as bits, a search for any of them finds.
-    fn choose(&self, cpus: u64) -> usize;
+    /// Which of several CPUs a search for any of them finds; there is one at least.
+    fn choose(&self, cpus: CpuSet) -> usize;
 
     /// Other CPUs may go on here, for as long as they like.
     fn gap(&self) {}

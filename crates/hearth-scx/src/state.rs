@@ -5,7 +5,7 @@ use crate::Host;
 use crate::queues::DispatchQueues;
 use crate::task::{Pid, Place, Task};
 use hearth_abi::native::TaskStruct;
-use hearth_machine::Machine;
+use hearth_machine::{CpuSet, Machine};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -26,8 +26,8 @@ pub enum Current {
 /// What does not change in a run.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// For each CPU, the CPUs of its cache domain and those of its memory node, as bits.
-    pub near: Vec<[u64; 2]>,
+    /// For each CPU, the CPUs of its cache domain and those of its memory node.
+    pub near: Vec<[CpuSet; 2]>,
     /// Between two ticks, in ps.
     pub tick_ps: u64,
     /// `SCX_OPS_ALWAYS_ENQ_IMMED`, of kernels from 7.1: a task that cannot run at once on the CPU whose
@@ -39,14 +39,14 @@ impl Shape {
     /// That of a machine, with a kernel that knows nothing of `SCX_OPS_ALWAYS_ENQ_IMMED`.
     pub fn new(machine: &Machine) -> Self {
         let cpus = machine.cpus();
-        let bits = |is_near: &dyn Fn(usize) -> bool| {
-            (0..cpus).filter(|&other| is_near(other)).fold(0, |bits, other| bits | 1 << other)
+        let set = |is_near: &dyn Fn(usize) -> bool| -> CpuSet {
+            (0..cpus).filter(|other| is_near(*other)).collect()
         };
         let domain_of = |cpu: usize| cpu / machine.domain_cpus();
         let near = |cpu| {
             [
-                bits(&|other| domain_of(other) == domain_of(cpu)),
-                bits(&|other| machine.node_of(other) == machine.node_of(cpu)),
+                set(&|other| domain_of(other) == domain_of(cpu)),
+                set(&|other| machine.node_of(other) == machine.node_of(cpu)),
             ]
         };
         let tick_ps = machine.kernel.tick_ns * 1000;
@@ -62,8 +62,8 @@ pub(crate) struct RunQueue {
     pub(crate) in_balance: Cell<bool>,
     pub(crate) resched: Cell<bool>,
     /// CPUs to kick when interrupts are on again: if idle, and in any case.
-    pub(crate) kick_idle: Cell<u64>,
-    pub(crate) kick_preempt: Cell<u64>,
+    pub(crate) kick_idle: Cell<CpuSet>,
+    pub(crate) kick_preempt: Cell<CpuSet>,
     /// Tasks that the stopper shall move off.
     pub(crate) stop: RefCell<VecDeque<Pid>>,
     /// Up to when the current task has been charged.
@@ -88,8 +88,8 @@ impl RunQueue {
             local: RefCell::default(),
             in_balance: Cell::new(false),
             resched: Cell::new(false),
-            kick_idle: Cell::new(0),
-            kick_preempt: Cell::new(0),
+            kick_idle: Cell::default(),
+            kick_preempt: Cell::default(),
             stop: RefCell::default(),
             exec_start_ps: Cell::new(0),
             dispatched: Cell::new(false),
@@ -110,11 +110,11 @@ pub struct Scx<H> {
     tasks: RefCell<Vec<Rc<Task>>>,
     pub(crate) queues: RefCell<DispatchQueues>,
     pub(crate) sequence: Cell<u64>,
-    /// The kernel's idle CPUs, as bits.
-    pub(crate) idle: Cell<u64>,
-    pub(crate) online: Cell<u64>,
+    /// The kernel's idle CPUs.
+    pub(crate) idle: Cell<CpuSet>,
+    pub(crate) online: Cell<CpuSet>,
     /// CPUs that were told to look at their run queue since somebody asked.
-    told: Cell<u64>,
+    told: Cell<CpuSet>,
     pub(crate) cpu: Cell<usize>,
     error: RefCell<Option<String>>,
 }
@@ -123,7 +123,7 @@ impl<H: Host> Scx<H> {
     /// A machine at boot, all of its CPUs idle.
     pub fn new(host: H, shape: Shape) -> Self {
         let cpus = shape.near.len();
-        let all = u64::MAX >> (u64::BITS as usize - cpus);
+        let all = CpuSet::first(cpus);
         Self {
             host,
             shape,
@@ -133,7 +133,7 @@ impl<H: Host> Scx<H> {
             sequence: Cell::new(0),
             idle: Cell::new(all),
             online: Cell::new(all),
-            told: Cell::new(0),
+            told: Cell::default(),
             cpu: Cell::new(0),
             error: RefCell::default(),
         }
@@ -144,8 +144,8 @@ impl<H: Host> Scx<H> {
         self.rqs.len()
     }
 
-    /// CPUs that are there, as bits.
-    pub fn online(&self) -> u64 {
+    /// CPUs that are there.
+    pub fn online(&self) -> CpuSet {
         self.online.get()
     }
 
@@ -196,12 +196,10 @@ impl<H: Host> Scx<H> {
         self.tasks.borrow().clone()
     }
 
-    /// CPUs that a task may run on, as bits. If all of its mask have gone away, any.
-    pub(crate) fn cpus_of(&self, task: &Task) -> u64 {
-        match task.sched.allowed() & self.online.get() {
-            0 => self.online.get(),
-            cpus => cpus,
-        }
+    /// CPUs that a task may run on. If all of its mask have gone away, any.
+    pub(crate) fn cpus_of(&self, task: &Task) -> CpuSet {
+        let cpus = task.sched.allowed() & self.online.get();
+        if cpus.is_empty() { self.online.get() } else { cpus }
     }
 
     // ---- errors ----
@@ -340,13 +338,13 @@ impl<H: Host> Scx<H> {
     /// `resched_curr`, with the CPU's lock held.
     pub(crate) fn resched(&self, cpu: usize) {
         if !self.rqs[cpu].resched.replace(true) {
-            self.told.set(self.told.get() | 1 << cpu);
+            self.told.set(self.told.get().with(cpu));
         }
     }
 
     pub(crate) fn has_looked(&self, cpu: usize) {
         self.rqs[cpu].resched.set(false);
-        self.told.set(self.told.get() & !(1 << cpu));
+        self.told.set(self.told.get().without(cpu));
     }
 
     /// Whether a CPU shall look at its run queue.
@@ -355,14 +353,14 @@ impl<H: Host> Scx<H> {
         rq.resched.get() || rq.is_late.get() || !rq.stop.borrow().is_empty()
     }
 
-    /// CPUs that were told to look at their run queue since the last call, as bits.
-    pub fn take_told(&self) -> u64 {
+    /// CPUs that were told to look at their run queue since the last call.
+    pub fn take_told(&self) -> CpuSet {
         self.told.take()
     }
 
     /// Whether the CPU still has kicks to send.
     pub fn has_kicks(&self, cpu: usize) -> bool {
-        self.rqs[cpu].kick_idle.get() | self.rqs[cpu].kick_preempt.get() != 0
+        !(self.rqs[cpu].kick_idle.get() | self.rqs[cpu].kick_preempt.get()).is_empty()
     }
 
     /// Whether a higher class wants a CPU, or has it.
@@ -371,8 +369,8 @@ impl<H: Host> Scx<H> {
     }
 
     pub(crate) fn set_idle(&self, cpu: usize, idle: bool) {
-        let others = self.idle.get() & !(1 << cpu);
-        self.idle.set(others | u64::from(idle) << cpu);
+        let others = self.idle.get();
+        self.idle.set(if idle { others.with(cpu) } else { others.without(cpu) });
     }
 
     /// `can_skip_idle_kick`: it will look at its queues once more before it goes idle.

@@ -1,6 +1,7 @@
 //! A task, as sched_ext's side of the kernel knows it.
 
 use hearth_abi::native::{TASK_QUEUED, TaskStorage, TaskStruct};
+use hearth_machine::CpuSet;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -45,8 +46,8 @@ pub struct Task {
     pub(crate) waits_since_ps: Cell<u64>,
     /// How long it has waited for a CPU, up to when it ran last.
     pub(crate) waited_ps: Cell<u64>,
-    /// Its mask without `migrate_disable`, if that has made it narrower; else 0.
-    pub(crate) wide_mask: Cell<u64>,
+    /// Its mask without `migrate_disable`, if that has made it narrower; else none.
+    pub(crate) wide_mask: Cell<CpuSet>,
     /// It is in another scheduling class.
     pub(crate) is_away: Cell<bool>,
     /// It has ended.
@@ -68,7 +69,7 @@ impl Task {
             is_immediate: Cell::new(false),
             waits_since_ps: Cell::new(0),
             waited_ps: Cell::new(0),
-            wide_mask: Cell::new(0),
+            wide_mask: Cell::default(),
             is_away: Cell::new(false),
             is_dead: Cell::new(false),
             storage: TaskStorage::default(),
@@ -92,7 +93,7 @@ impl Task {
 
     /// Whether its mask has a CPU.
     pub fn may_run_on(&self, cpu: usize) -> bool {
-        self.sched.allowed() >> cpu & 1 == 1
+        self.sched.allowed().has(cpu)
     }
 
     /// `is_migration_disabled`: it may run only where it is, which its mask may not say yet.

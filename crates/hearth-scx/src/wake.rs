@@ -30,7 +30,7 @@ impl<H: Host> Kernel<H> {
         task.verdict.set(Verdict::None);
         let cpus = self.cpus_of(task);
         let Some(cpu) = self.select_cpu(task, flags) else { return };
-        let cpu = if cpus >> cpu & 1 == 1 { cpu } else { cpus.trailing_zeros() as usize };
+        let cpu = if cpus.has(cpu) { cpu } else { cpus.lowest().unwrap_or(cpu) };
         task.sched.cpu.set(cpu as u32);
         self.lock(cpu);
         self.waits(task, self.now_ps());
@@ -41,7 +41,7 @@ impl<H: Host> Kernel<H> {
     /// `select_task_rq`: a task that may run on one CPU only, if only for now, is not asked about.
     fn select_cpu(&self, task: &Task, flags: u64) -> Option<usize> {
         if task.sched.nr_cpus_allowed.get() == 1 || task.is_pinned() {
-            return Some(task.sched.allowed().trailing_zeros() as usize);
+            return task.sched.allowed().lowest();
         }
         let ask = || self.scheduler().select_cpu(&task.sched, task.cpu(), flags);
         let cpu = self.placing(task, ask);

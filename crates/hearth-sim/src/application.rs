@@ -1,6 +1,7 @@
 //! Programs as they are handed to the simulation.
 
 use crate::program::{Asks, Body, Cpu};
+use hearth_machine::CpuSet;
 use hearth_policy::snapshot::Class;
 
 /// A program to start: some tasks that share memory and are measured together.
@@ -9,9 +10,9 @@ pub struct Application {
     pub name: String,
     /// When it starts, in nanoseconds since the machine did; its execution time is counted from there.
     pub start_ns: u64,
-    /// The CPUs on which its tasks may run until they change it, as bits. Those that are not there count for
+    /// The CPUs on which its tasks may run until they change it. Those that are not there count for
     /// nothing; if none is, tasks may run on all.
-    pub cpus: u64,
+    pub cpus: CpuSet,
     /// The tasks that run from its start, each with a name; they may fork more.
     pub tasks: Vec<(String, Body)>,
     /// Nothing if its tasks are scheduled one by one.
@@ -40,7 +41,7 @@ impl Application {
         Self {
             name: name.into(),
             start_ns: 0,
-            cpus: u64::MAX,
+            cpus: CpuSet::ALL,
             tasks: Vec::new(),
             asked: None,
             is_kernel: false,

@@ -1,6 +1,6 @@
 //! The disks, and who can start a request.
 
-use hearth_machine::Machine;
+use hearth_machine::{CpuSet, Machine};
 
 /// Requests queue for the disk that is free first.
 pub(crate) struct Disks {
@@ -10,7 +10,7 @@ pub(crate) struct Disks {
     /// The CPU that is told when a request is done.
     pub(crate) cpu: usize,
     /// CPUs that can start a request, as bits.
-    pub(crate) starters: u64,
+    pub(crate) starters: CpuSet,
 }
 
 impl Disks {
@@ -23,13 +23,13 @@ impl Disks {
             ps_per_byte: 1_000_000_000_000 / kernel.io_bytes_per_s.max(1),
             free_ps: vec![0; kernel.io_parallel.max(1)],
             cpu: kernel.io_interrupt_cpu,
-            starters: (0..machine.cpus()).filter(near).fold(0, |bits, cpu| bits | 1 << cpu),
+            starters: (0..machine.cpus()).filter(near).collect(),
         }
     }
 
     /// Whether a CPU can start a request.
     pub(crate) fn can_start(&self, cpu: usize) -> bool {
-        self.starters >> cpu & 1 == 1
+        self.starters.has(cpu)
     }
 
     /// When a request is done that comes now.

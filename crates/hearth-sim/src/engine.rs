@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::program::{Application, Body, End, Request, Resume, TaskId};
 use hearth_abi::native::PF_KTHREAD;
 use hearth_hardware::Hardware;
-use hearth_machine::Machine;
+use hearth_machine::{CpuSet, Machine};
 use hearth_policy::pages::PagePolicy;
 use hearth_policy::{Controller, Policy};
 use std::cell::RefCell;
@@ -168,7 +168,7 @@ impl Simulation {
         cpu: usize,
         maker: Option<TaskId>,
         application: usize,
-        mask: u64,
+        mask: CpuSet,
         name: &str,
         body: Body,
     ) -> TaskId {

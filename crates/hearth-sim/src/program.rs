@@ -9,6 +9,7 @@ use crate::memory::{Code, Memory};
 use corosensei::Yielder;
 use hearth_hardware::{Access, Address, Missed, Mode, Port};
 pub use hearth_hardware::{Piece, Span, Work};
+use hearth_machine::CpuSet;
 pub use hearth_policy::snapshot::Asks;
 use serde::Serialize;
 use std::rc::Rc;
@@ -88,7 +89,7 @@ pub(crate) enum Request {
     },
     SetMask {
         task: TaskId,
-        cpus: u64,
+        cpus: CpuSet,
     },
     SetClass {
         task: TaskId,
@@ -395,8 +396,8 @@ impl<'a> Cpu<'a> {
         self.request(Request::SetWeight { task, weight });
     }
 
-    /// Changes the CPUs that a task may run on, as bits. False if none of them is there: nothing changes.
-    pub fn set_mask(&mut self, task: TaskId, cpus: u64) -> bool {
+    /// Changes the CPUs that a task may run on. False if none of them is there: nothing changes.
+    pub fn set_mask(&mut self, task: TaskId, cpus: CpuSet) -> bool {
         self.request(Request::SetMask { task, cpus }) != 0
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::program::Body;
@@ -36,7 +37,7 @@ fn of_two_tasks_on_a_cpu_the_heavier_has_more_by_its_weight() {
     let weighs = |weight| {
         Box::new(move |cpu: &mut Cpu<'_>| {
             cpu.set_weight(cpu.task(), weight);
-            cpu.set_mask(cpu.task(), 1);
+            cpu.set_mask(cpu.task(), CpuSet::one(0));
             spin(cpu, 4000);
         }) as Body
     };
@@ -49,10 +50,10 @@ fn of_two_tasks_on_a_cpu_the_heavier_has_more_by_its_weight() {
 fn a_task_leaves_a_cpu_that_its_mask_has_lost_and_a_mask_without_cpus_is_refused() {
     let result = run(
         vec![Box::new(|cpu| {
-            assert!(cpu.set_mask(cpu.task(), 0b0100));
+            assert!(cpu.set_mask(cpu.task(), CpuSet::of_word(0b0100)));
             cpu.compute(1);
             assert_eq!(cpu.number(), 2);
-            assert!(!cpu.set_mask(cpu.task(), 1 << 40));
+            assert!(!cpu.set_mask(cpu.task(), CpuSet::one(40)));
             cpu.compute(1);
             assert_eq!(cpu.number(), 2);
         })],
@@ -65,13 +66,13 @@ fn a_task_leaves_a_cpu_that_its_mask_has_lost_and_a_mask_without_cpus_is_refused
 fn a_real_time_task_keeps_its_cpu_and_is_not_charged_for_it_afterwards() {
     const BURST_MS: u64 = 800;
     let other = |cpu: &mut Cpu<'_>| {
-        cpu.set_mask(cpu.task(), 1);
+        cpu.set_mask(cpu.task(), CpuSet::one(0));
         spin(cpu, 3000);
     };
     let result = run(
         vec![
             Box::new(move |cpu| {
-                cpu.set_mask(cpu.task(), 1);
+                cpu.set_mask(cpu.task(), CpuSet::one(0));
                 cpu.set_class(cpu.task(), Class::RealTime);
                 let begin_ns = cpu.now_ns();
                 spin(cpu, BURST_MS);
@@ -142,21 +143,26 @@ fn beside_a_cpu_that_is_held(waiter: impl FnOnce(&mut Cpu<'_>) + Send + 'static)
     };
     let real_time = |cpu: &mut Cpu<'_>| {
         cpu.sleep_ns(100 * MS);
-        cpu.set_mask(cpu.task(), 0b0010);
+        cpu.set_mask(cpu.task(), CpuSet::of_word(0b0010));
         cpu.set_class(cpu.task(), Class::RealTime);
         spin(cpu, HELD_MS);
         cpu.set_class(cpu.task(), Class::Normal);
     };
     let options = Options { longest_wait_ns: 5_000 * MS, ..Options::default() };
-    let tasks =
-        vec![spinner(0b0001), spinner(0b0100), spinner(0b1000), Box::new(waiter), Box::new(real_time)];
+    let tasks = vec![
+        spinner(CpuSet::of_word(0b0001)),
+        spinner(CpuSet::of_word(0b0100)),
+        spinner(CpuSet::of_word(0b1000)),
+        Box::new(waiter),
+        Box::new(real_time),
+    ];
     run(tasks, &options);
 }
 
 #[test]
 fn a_task_goes_elsewhere_if_a_higher_class_holds_one_of_its_cpus_for_long() {
     beside_a_cpu_that_is_held(|cpu| {
-        cpu.set_mask(cpu.task(), 0b0110);
+        cpu.set_mask(cpu.task(), CpuSet::of_word(0b0110));
         spin(cpu, 2_000);
     });
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::planners::Planner;
 use hearth_policy::{Controller, Plan, Policy, Rows, Snapshot, Target};
@@ -177,7 +178,7 @@ fn no_cpu_idles_beside_a_member_whose_row_does_not_run() {
 fn the_kernels_thread_for_a_cpu_waits_for_no_row() {
     let gangs = || vec![spinners("a", CPUS, 1000), spinners("b", CPUS, 1000)];
     let server = |is_kernel| {
-        let mut server = Application { cpus: 1 << 2, is_kernel, ..Application::new("server") };
+        let mut server = Application { cpus: CpuSet::one(2), is_kernel, ..Application::new("server") };
         server.task("works", |cpu: &mut Cpu<'_>| {
             for _ in 0..80 {
                 cpu.sleep_ns(20 * MS);

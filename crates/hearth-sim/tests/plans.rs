@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::planners::Planner;
 use hearth_policy::snapshot::{State, Task};
@@ -44,7 +45,7 @@ fn spinners(name: &str, count: usize, ms: u64) -> Application {
 
 /// Keeps CPUs busy, so that others have to wait there: a plan is followed from the next wait on.
 fn crowd(cpus: u64, count: usize, ms: u64) -> Application {
-    Application { cpus, ..spinners("crowd", count, ms) }
+    Application { cpus: CpuSet::of_word(cpus), ..spinners("crowd", count, ms) }
 }
 
 /// Runs applications on four CPUs.
@@ -151,7 +152,8 @@ fn tasks_get_cpu_time_by_the_shares_of_the_plan_under_either_discipline() {
                 plan.groups.insert(group, Target { share_permille, ..Target::default() });
             }
         });
-        let applications = ["one", "other"].map(|name| Application { cpus: 1, ..spinners(name, 1, 3000) });
+        let applications =
+            ["one", "other"].map(|name| Application { cpus: CpuSet::one(0), ..spinners(name, 1, 3000) });
         let result = run(&policy, applications.into(), Some(controller), &timeline());
         let [one, other] = [0, 1].map(|application| ran_ns(&result, application, 3000) as f64);
         let ratio = f64::from(permille[0]) / f64::from(permille[1]);
@@ -174,7 +176,8 @@ fn shares_that_act_by_weights_change_at_the_pace_of_weights() {
         plan.groups.insert(1, Target { share_permille: share, ..Target::default() });
         plan.groups.insert(2, Target { share_permille: 2000 - share, ..Target::default() });
     });
-    let applications = ["one", "other"].map(|name| Application { cpus: 1, ..spinners(name, 1, 4000) });
+    let applications =
+        ["one", "other"].map(|name| Application { cpus: CpuSet::one(0), ..spinners(name, 1, 4000) });
     let options = timeline();
     let result =
         run_acting(&fair(), applications.into(), Some(controller), &options, Simulation::act_by_weights);
@@ -219,13 +222,13 @@ fn a_planner_is_told_what_tasks_do() {
     let bound = |weight: u32| {
         Box::new(move |cpu: &mut Cpu<'_>| {
             cpu.set_weight(cpu.task(), weight);
-            cpu.set_mask(cpu.task(), 0b0010);
+            cpu.set_mask(cpu.task(), CpuSet::of_word(0b0010));
             spin(cpu, 800);
         }) as Body
     };
     first.tasks = vec![("heavy".into(), bound(300)), ("light".into(), bound(100))];
     let mut second = Application::new("second");
-    second.cpus = 0b1100;
+    second.cpus = CpuSet::of_word(0b1100);
     second.task("sleeper", |cpu| cpu.sleep_ns(2_000 * MS));
     run(&fair(), vec![first, second], Some(controller), &Options::default());
 
@@ -234,7 +237,7 @@ fn a_planner_is_told_what_tasks_do() {
     let at = &told[8];
     let of = |tid: i32| at.tasks.iter().find(|task| task.tid == tid).unwrap();
     let [heavy, light, sleeper] = [1, 2, 3].map(of);
-    let facts = |task: &Task| (task.group, task.weight, at.masks[task.mask].clone());
+    let facts = |task: &Task| (task.group, task.weight, at.masks[task.mask]);
     assert_eq!(facts(heavy), (1, 300, [1].into()));
     assert_eq!(facts(light), (1, 100, [1].into()));
     assert_eq!(facts(sleeper), (2, 100, [2, 3].into()));
@@ -300,7 +303,10 @@ fn credits() -> impl Strategy<Value = Credit> {
 fn apart_ns(policy: &Policy, parts: &[Vec<usize>], tasks: usize, controller: Option<Controller>) -> u64 {
     let container = |(index, part): (usize, &Vec<usize>)| {
         let cpus = part.iter().fold(0, |cpus, cpu| cpus | 1 << cpu);
-        let task = move |task| Application { cpus, ..spinners(&format!("{index}-{task}"), 1, 3_000) };
+        let task = move |task| Application {
+            cpus: CpuSet::of_word(cpus),
+            ..spinners(&format!("{index}-{task}"), 1, 3_000)
+        };
         (0..tasks + part.len()).map(task).collect::<Vec<_>>()
     };
     let containers: Vec<_> = parts.iter().enumerate().map(container).collect();

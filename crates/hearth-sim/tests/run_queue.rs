@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
@@ -23,13 +24,13 @@ fn run(policy: &Policy, applications: Vec<Application>) -> RunResult {
 /// A task begins after another that has been alone on its CPU for so long: for how long it then runs before the
 /// other one does again. Other CPUs have three tasks each.
 fn catches_up_ms(policy: &str, alone_ms: u64) -> u64 {
-    let mut application = Application { cpus: 1, ..Application::new("two") };
+    let mut application = Application { cpus: CpuSet::one(0), ..Application::new("two") };
     application.task("first", move |cpu| spin(cpu, alone_ms + 4000));
     application.task("second", move |cpu| {
         cpu.sleep_ns(alone_ms * MS);
         spin(cpu, 4000);
     });
-    let mut others = Application { cpus: 0b1110, ..Application::new("others") };
+    let mut others = Application { cpus: CpuSet::of_word(0b1110), ..Application::new("others") };
     (0..9).for_each(|_| others.task("spin", |cpu| spin(cpu, 3000)));
     let result = run(&Policy::load(policy).unwrap(), vec![application, others]);
     let of = |task| result.timeline.iter().filter(move |stretch| stretch.task == task);
@@ -39,7 +40,7 @@ fn catches_up_ms(policy: &str, alone_ms: u64) -> u64 {
 
 #[test]
 fn tasks_that_have_had_as_much_take_turns_in_the_order_in_which_they_came() {
-    let mut application = Application { cpus: 0b11, ..Application::new("crowd") };
+    let mut application = Application { cpus: CpuSet::of_word(0b11), ..Application::new("crowd") };
     (0..5).for_each(|_| application.task("spin", |cpu| spin(cpu, 900)));
     let policy = Policy { decay_ns: 1 << 62, ..Policy::load("standard").unwrap() };
     let result = run(&policy, vec![application]);
@@ -111,9 +112,9 @@ fn a_mask_goes_before_the_cpu_to_which_a_task_is_attached() {
     application.task("moves", |cpu| {
         spin(cpu, 100);
         let task = cpu.task();
-        assert!(cpu.set_mask(task, 0b1000));
+        assert!(cpu.set_mask(task, CpuSet::of_word(0b1000)));
         spin(cpu, 100);
-        assert!(cpu.set_mask(task, 0b0111));
+        assert!(cpu.set_mask(task, CpuSet::of_word(0b0111)));
         spin(cpu, 100);
     });
     let result = run(&Policy::load("attached").unwrap(), vec![application]);

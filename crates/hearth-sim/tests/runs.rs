@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth_hardware::Placement;
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::planners::Planner;
 use hearth_policy::snapshot::{Class, Run};
@@ -17,7 +18,7 @@ const LINE: u64 = 64;
 fn walker(simulation: &Simulation, name: &str, lines: u64, reads: Option<u64>, cpus: u64) -> Application {
     let region = simulation.memory().segment(lines * LINE, Placement::FirstTouch);
     let mut application = Application::new(name);
-    application.cpus = cpus;
+    application.cpus = CpuSet::of_word(cpus);
     application.is_background = reads.is_none();
     application.task(name, move |cpu| {
         for read in 0..reads.unwrap_or(u64::MAX) {

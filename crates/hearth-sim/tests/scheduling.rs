@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth_hardware::Placement;
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::sync::Semaphore;
@@ -83,7 +84,7 @@ fn a_cpu_that_was_crowded_takes_what_waits_at_others_when_it_has_one_task() {
         let mut application = Application::new(name);
         application.start_ns = start_ms * 1_000_000;
         application.task("spin", move |cpu| {
-            cpu.set_mask(cpu.task(), cpus);
+            cpu.set_mask(cpu.task(), CpuSet::of_word(cpus));
             (0..ms * 33).for_each(|_| cpu.compute(1000));
         });
         simulation.add(application);
@@ -138,9 +139,9 @@ fn a_new_task_begins_on_the_node_of_who_made_it_while_a_cpu_idles_there() {
         let mut application = Application::new("family");
         let children = Rc::clone(&began);
         application.task("maker", move |cpu| {
-            cpu.set_mask(cpu.task(), 1 << maker);
+            cpu.set_mask(cpu.task(), CpuSet::one(maker));
             cpu.compute(100_000);
-            cpu.set_mask(cpu.task(), 0xffff);
+            cpu.set_mask(cpu.task(), CpuSet::of_word(0xffff));
             assert_eq!(cpu.number(), maker);
             for _ in 0..6 {
                 let children = Rc::clone(&children);

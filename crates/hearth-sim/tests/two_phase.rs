@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use hearth_hardware::Placement;
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::two_phase::BlockingLock;
@@ -28,7 +29,7 @@ fn add_under_a_lock(tasks: &[Rounds], cpus: u64, seed: u64) -> (u64, bool, RunRe
     let lock = BlockingLock::new(&words, 0);
     let (number, inside, broken) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
     let mut application = Application::new("adders");
-    application.cpus = cpus;
+    application.cpus = CpuSet::of_word(cpus);
     for (task, rounds) in tasks.iter().enumerate() {
         let (rounds, lock) = (rounds.clone(), lock.clone());
         let (number, inside, broken) = (Rc::clone(&number), Rc::clone(&inside), Rc::clone(&broken));
@@ -118,7 +119,7 @@ fn pages_lie_where_they_were_placed_whoever_touches_them() {
     let mut simulation = simulation(&Options::default());
     let words = simulation.memory().array::<u64>(8 << 9, Placement::FirstTouch);
     let mut application = Application::new("toucher");
-    application.cpus = 1;
+    application.cpus = CpuSet::one(0);
     application.task("toucher", move |cpu| {
         // Of eight pages the second and the third, though the range begins and ends within a page.
         cpu.place(words.address(100), 2 * 4096, 15);

@@ -6,6 +6,7 @@
 
 mod planners;
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::{Credit, Discipline, Policy};
 use hearth_sim::{Application, Class, Cpu, Options, SimError, Simulation};
@@ -119,7 +120,7 @@ fn take_step(cpu: &mut Cpu<'_>, step: &Step, tasks: usize) {
         Step::Enter(fragment) => cpu.enter(fragment),
         Step::Weigh(task, weight) => cpu.set_weight(task % tasks, weight),
         Step::Mask(task, cpus) => {
-            cpu.set_mask(task % tasks, cpus);
+            cpu.set_mask(task % tasks, CpuSet::of_word(cpus));
         }
         Step::Burst(ms) => {
             cpu.set_class(cpu.task(), Class::RealTime);
@@ -149,7 +150,7 @@ fn run(policy: &Policy, programs: &[Program], who: Who, options: &Options) -> Re
     for Program { weight, cpus, steps, spins } in programs.iter().cloned() {
         application.task("task", move |cpu| {
             cpu.set_weight(cpu.task(), weight);
-            cpu.set_mask(cpu.task(), cpus);
+            cpu.set_mask(cpu.task(), CpuSet::of_word(cpus));
             steps.iter().for_each(|step| take_step(cpu, step, tasks));
             while spins && cpu.now_ns() < END_NS {
                 compute_ms(cpu, 5);

@@ -8,6 +8,7 @@
 //! cargo run --release -p hearth-workloads --example stand-alone -- [SCALE [SEED [PROGRAM...]]]
 //! ```
 
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::{Options, Simulation};
@@ -97,7 +98,7 @@ fn run(program: &str, paper: [Option<f64>; 2], scale: f64, seed: u64) -> anyhow:
 
 /// As the paper's table 4 has its programs: each process has a CPU.
 fn alone() -> Invocation {
-    Invocation { cpus: 0xffff, attached: true, distributed: true, ..Invocation::default() }
+    Invocation { cpus: CpuSet::of_word(0xffff), attached: true, distributed: true, ..Invocation::default() }
 }
 
 /// The paper's figure, and whether ours is near enough.

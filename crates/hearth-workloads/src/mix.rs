@@ -3,6 +3,7 @@
 use crate::cool::{Invocation, Sharing};
 use crate::staggered::{Staggered, StaggeredJob};
 use crate::{Built, WorkloadError, build_with, named};
+use hearth_machine::CpuSet;
 use hearth_machine::units::Nanoseconds;
 use hearth_sim::memory::Memory;
 use std::path::Path;
@@ -16,8 +17,8 @@ pub struct Part {
     pub name: String,
     /// When it starts at scale 1.
     pub start_ns: u64,
-    /// The CPUs on which its processes run, as bits.
-    pub cpus: u64,
+    /// The CPUs on which its processes run.
+    pub cpus: CpuSet,
     /// Of a task-parallel program: how many processes it starts.
     pub processes: usize,
     /// Whether it distributes its data where each of its processes stays on one CPU.
@@ -44,7 +45,7 @@ pub fn mix(text: &str) -> Result<Vec<Part>, WorkloadError> {
             program: job.program.clone(),
             name,
             start_ns: job.start.0,
-            cpus: job.mask().unwrap_or(u64::MAX),
+            cpus: job.mask().unwrap_or(CpuSet::ALL),
             processes: job.processes.unwrap_or(Invocation::default().processes),
             distributes: job.distributes,
         })
@@ -68,8 +69,7 @@ fn at_once(program: &str) -> StaggeredJob {
 /// # Errors
 /// [`WorkloadError::NoCpu`]
 pub fn check_cpus(parts: &[Part], machine_cpus: usize) -> Result<(), WorkloadError> {
-    let there = u64::MAX >> (u64::BITS as usize).saturating_sub(machine_cpus);
-    match parts.iter().find(|part| part.cpus & there == 0) {
+    match parts.iter().find(|part| part.cpus.lowest().is_none_or(|cpu| cpu >= machine_cpus)) {
         Some(part) => Err(WorkloadError::NoCpu { name: part.name.clone(), cpus: machine_cpus }),
         None => Ok(()),
     }

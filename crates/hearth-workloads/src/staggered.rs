@@ -1,9 +1,9 @@
 //! Workloads whose programs start one after another, as TOML: `workloads/*.toml`.
 
 use crate::{Builder, WorkloadError, builder, names};
-use hearth_machine::list;
 use hearth_machine::located::{self, Fault};
 use hearth_machine::units::Nanoseconds;
+use hearth_machine::{CpuSet, MAX_CPUS};
 use serde::Deserialize;
 
 /// Programs that start at different times.
@@ -36,11 +36,10 @@ pub struct StaggeredJob {
 }
 
 impl StaggeredJob {
-    /// The CPUs on which its processes run, as bits.
-    pub(crate) fn mask(&self) -> Option<u64> {
-        let Some(text) = &self.cpus else { return Some(u64::MAX) };
-        let cpus = list::parse_list(text).filter(|cpus| !cpus.is_empty())?;
-        cpus.into_iter().try_fold(0, |mask, cpu| Some(mask | 1_u64.checked_shl(cpu as u32)?))
+    /// The CPUs on which its processes run.
+    pub(crate) fn mask(&self) -> Option<CpuSet> {
+        let Some(text) = &self.cpus else { return Some(CpuSet::ALL) };
+        CpuSet::parse(text).filter(|cpus| !cpus.is_empty())
     }
 }
 
@@ -95,8 +94,10 @@ impl Staggered {
         for (index, job) in self.jobs.iter().enumerate() {
             let program = job.program.as_str();
             if job.mask().is_none() {
-                let what =
-                    format!("{:?} is no list of CPUs below 64", job.cpus.as_deref().unwrap_or_default());
+                let what = format!(
+                    "{:?} is no list of CPUs below {MAX_CPUS}",
+                    job.cpus.as_deref().unwrap_or_default()
+                );
                 let mend = "write numbers and ranges, such as \"0-3,8\"";
                 return Err(Fault::new(format!("jobs[{index}].cpus"), what, mend));
             }
@@ -201,7 +202,7 @@ mod tests {
             error(&format!("{head}{jobs}")),
             "w.toml:5: jobs[1].program: no program is called \"ocaen\"; did you mean `ocean`?"
         );
-        for cpus in ["", "3-1", "0,64", "two"] {
+        for cpus in ["", "3-1", "0,512", "two"] {
             let jobs = format!("jobs = [{{ program = \"spin\", start = \"0 s\", cpus = {cpus:?} }}]");
             let wrong = error(&format!("{head}{jobs}"));
             assert!(wrong.starts_with("w.toml:3: jobs[0].cpus: ") && wrong.contains("0-3,8"), "{wrong}");

@@ -5,6 +5,7 @@
 
 use super::storage::MapValue;
 use crate::{CpuMask, Kfuncs, STORAGE_CREATE, TaskPointer, TaskStruct};
+use hearth_machine::CpuSet;
 use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
 
@@ -30,11 +31,11 @@ pub trait Kernel: 'static {
     fn move_task(&self, walk: usize, p: &TaskStruct, id: u64, vtime: Option<u64>) -> bool;
     /// `scx_bpf_test_and_clear_cpu_idle`.
     fn test_and_clear_idle(&self, cpu: i32) -> bool;
-    /// `scx_bpf_pick_idle_cpu`, of the CPUs in `allowed` as bits.
-    fn pick_idle(&self, allowed: u64) -> i32;
+    /// `scx_bpf_pick_idle_cpu`, of the CPUs in `allowed`.
+    fn pick_idle(&self, allowed: CpuSet) -> i32;
     /// `scx_bpf_select_cpu_dfl`: an idle CPU, if there is one; for a [`WAKE_SYNC`](super::WAKE_SYNC) perhaps the
     /// CPU that makes the wake-up.
-    fn nearest_idle(&self, allowed: u64, previous: i32, wake_flags: u64) -> Option<i32>;
+    fn nearest_idle(&self, allowed: CpuSet, previous: i32, wake_flags: u64) -> Option<i32>;
     /// `scx_bpf_kick_cpu`.
     fn kick(&self, cpu: i32, flags: u64);
     /// `scx_bpf_now`.
@@ -106,7 +107,7 @@ extern "C" fn test_and_clear_cpu_idle<K: Kernel>(kernel: &K, cpu: i32) -> bool {
     kernel.test_and_clear_idle(cpu)
 }
 extern "C" fn pick_idle_cpu<K: Kernel>(kernel: &K, allowed: &CpuMask, _flags: u64) -> i32 {
-    kernel.pick_idle(allowed.bits[0].get())
+    kernel.pick_idle(allowed.set())
 }
 extern "C" fn select_cpu_dfl<K: Kernel>(
     kernel: &K,

@@ -17,7 +17,7 @@ pub use kfuncs::Kernel;
 pub use storage::{MapValue, TaskStorage};
 
 use crate::{self as seam, CpuReleaseArgs, Globals, InitTaskArgs, Kfuncs, Ops, TaskPointer};
-use hearth_machine::Machine;
+use hearth_machine::{CpuSet, Machine};
 use hearth_policy::Policy;
 use kfuncs::kfuncs;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -49,13 +49,12 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there, as
-    /// bits.
+    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there.
     pub fn load<K: Kernel>(
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
-        online: u64,
+        online: CpuSet,
     ) -> Result<Self, Error> {
         Self::load_object(OBJECT.bytes()?, kernel, policy, machine, online)
     }
@@ -65,7 +64,7 @@ impl Scheduler {
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
-        online: u64,
+        online: CpuSet,
         access: extern "C" fn(),
     ) -> Result<Self, Error> {
         let scheduler = Self::load_object(INTERLEAVED.bytes()?, kernel, policy, machine, online)?;
@@ -132,7 +131,7 @@ impl Scheduler {
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
-        online: u64,
+        online: CpuSet,
     ) -> Result<Self, Error> {
         let domains = domains(machine, online);
         let topology = topology(machine, &domains)?;
@@ -302,9 +301,9 @@ fn task(p: &TaskStruct) -> TaskPointer {
 }
 
 /// The CPUs of each cache domain, of those that are there.
-fn domains(machine: &Machine, online: u64) -> Vec<Vec<usize>> {
+fn domains(machine: &Machine, online: CpuSet) -> Vec<Vec<usize>> {
     let cpus: Vec<usize> = (0..machine.cpus()).collect();
-    let is_online = |cpu: &&usize| online >> **cpu & 1 == 1;
+    let is_online = |cpu: &&usize| online.has(**cpu);
     let domains = cpus.chunks(machine.domain_cpus());
     domains.map(|domain| domain.iter().filter(is_online).copied().collect()).collect()
 }

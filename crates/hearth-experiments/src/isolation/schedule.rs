@@ -1,6 +1,7 @@
 //! Programs beside each other, as text: `art beside mcf`, `jbb beside twolf and tpcc:warehouses=5`, `art beside
 //! gzip with vpr and crafty and mcf`.
 
+use hearth_machine::CpuSet;
 use hearth_machine::units::Nanoseconds;
 use hearth_policy::snapshot::Class;
 use hearth_sim::memory::Memory;
@@ -32,8 +33,8 @@ const WITH: &str = " with ";
 const AND: &str = " and ";
 const AFTER: &str = " after ";
 /// CPUs, as bits.
-const PRINCIPALS_CPU: u64 = 0b01;
-const OTHER_CPU: u64 = 0b10;
+const PRINCIPALS_CPU: usize = 0;
+const OTHER_CPU: usize = 1;
 
 impl FromStr for Beside {
     type Err = ScheduleError;
@@ -101,7 +102,8 @@ impl Beside {
             let mut built = build(&program, memory, scale, seed_of_place(seed, index))?;
             for application in &mut built.applications {
                 application.name = if index == 0 { name.clone() } else { format!("{name}#{index}") };
-                application.cpus = if index <= *best_effort.end() { PRINCIPALS_CPU } else { OTHER_CPU };
+                application.cpus =
+                    CpuSet::one(if index <= *best_effort.end() { PRINCIPALS_CPU } else { OTHER_CPU });
                 application.start_ns = if index == 0 { self.after.0 } else { 0 };
                 application.class = match index {
                     0 => Some(Class::CacheFair),

@@ -4,38 +4,37 @@
 //! They only know which lines are there. That a line is modified is kept in the private levels and, once it has
 //! left those, in the last one, which has whatever an inner level has: what is written back is the same.
 
-use super::{Caches, Served};
+use super::{Hierarchy, Served, set};
 use crate::cache::{Cache, DIRTY, Entry, line_of, mark};
-use crate::coherence::members::Members;
+use crate::coherence::members::{Members, Set};
 use hearth_machine::{Holds, Machine};
 
 /// One such level of all CPUs.
-pub(super) struct Inner {
+pub(super) struct Inner<S> {
     /// From 2.
     level: u8,
-    instances: Vec<Instance>,
+    instances: Vec<Instance<S>>,
     instance_of: Vec<usize>,
     fetches: bool,
     /// By line: the instances that have it.
-    holding: Members,
+    holding: Members<S>,
 }
 
-struct Instance {
+struct Instance<S> {
     cache: Cache,
-    cpus: u64,
+    cpus: S,
 }
 
-impl Inner {
-    pub(super) fn new(cache: &hearth_machine::Cache, machine: &Machine) -> Self {
+impl<S: Set> Inner<S> {
+    pub(super) fn new(level: u8, cache: &hearth_machine::Cache, machine: &Machine) -> Self {
         let cpus = machine.cpus();
         let instance = |first: usize| Instance {
             cache: Cache::new(cache, machine.line_bytes),
-            cpus: (first..first + cache.shared_by).map(|cpu| 1 << cpu).sum(),
+            cpus: set(first..first + cache.shared_by),
         };
-        let instances: Vec<Instance> = (0..cpus).step_by(cache.shared_by).map(instance).collect();
-        let before = machine.caches.iter().take_while(|other| other.name != cache.name);
+        let instances: Vec<Instance<S>> = (0..cpus).step_by(cache.shared_by).map(instance).collect();
         Self {
-            level: 1 + before.filter(|other| other.holds != Holds::Instructions).count() as u8,
+            level,
             instance_of: (0..cpus).map(|cpu| cpu / cache.shared_by).collect(),
             fetches: cache.holds == Holds::Both,
             holding: Members::new(instances.len()),
@@ -49,29 +48,27 @@ impl Inner {
 
     /// Whether another instance than a CPU's has a line.
     pub(super) fn is_elsewhere(&self, line: u32, cpu: usize) -> bool {
-        self.holding.of(line) & !(1 << self.instance_of[cpu]) != 0
+        !(self.holding.of(line) & S::one(self.instance_of[cpu]).others()).is_empty()
     }
 
     /// Takes a line out of all instances but a CPU's.
     pub(super) fn drop_elsewhere(&mut self, line: u32, cpu: usize) {
-        self.drop_below(line, !self.instances[self.instance_of[cpu]].cpus);
+        self.drop_below(line, self.instances[self.instance_of[cpu]].cpus.others());
     }
 
     /// Takes a line out of the instances of these CPUs.
-    pub(super) fn drop_below(&mut self, line: u32, cpus: u64) {
+    pub(super) fn drop_below(&mut self, line: u32, cpus: S) {
         let mut holding = self.holding.of(line);
-        while holding != 0 {
-            let index = holding.trailing_zeros() as usize;
-            holding &= holding - 1;
-            if self.instances[index].cpus & cpus != 0 {
+        while let Some(index) = holding.pop() {
+            if !(self.instances[index].cpus & cpus).is_empty() {
                 self.instances[index].cache.remove(line);
-                self.holding.keep(line, !(1 << index));
+                self.holding.keep(line, S::one(index).others());
             }
         }
     }
 }
 
-impl Caches {
+impl<S: Set> Hierarchy<S> {
     /// Looks a line up that the private levels do not have.
     #[inline(always)]
     pub(super) fn inner_level(&self, cpu: usize, line: u32, code: bool) -> Option<Served> {
@@ -79,7 +76,7 @@ impl Caches {
     }
 
     fn find_inner(&self, cpu: usize, line: u32, code: bool) -> Option<Served> {
-        let has = |inner: &&Inner| {
+        let has = |inner: &&Inner<S>| {
             (!code || inner.fetches) && inner.instances[inner.instance_of[cpu]].cache.touch(line).is_some()
         };
         self.inner.iter().find(has).map(|inner| Served::Inner(inner.level))
@@ -94,7 +91,7 @@ impl Caches {
     }
 
     fn fill_missed(&mut self, cpu: usize, line: u32, code: bool, served: Served) {
-        let missed = |inner: &Inner| match served {
+        let missed = |inner: &Inner<S>| match served {
             Served::Inner(level) => inner.level < level,
             _ => true,
         };
@@ -104,7 +101,7 @@ impl Caches {
                 continue;
             }
             let instance = inner.instance_of[cpu];
-            inner.holding.add(line, 1 << instance);
+            inner.holding.add(line, S::one(instance));
             if let Some(victim) = inner.instances[instance].cache.insert(line, 0) {
                 self.leave_inner(index, instance, victim);
             }
@@ -125,16 +122,14 @@ impl Caches {
         let (fetches, cpus) = (*fetches, instances[instance].cpus);
         let mut below = self.cpus_of(line) & cpus;
         let mut dirty = 0;
-        while below != 0 {
-            let cpu = below.trailing_zeros() as usize;
-            below &= below - 1;
+        while let Some(cpu) = below.pop() {
             let flags = if fetches { self.drop_private(cpu, line) } else { self.drop_data(cpu, line) };
             dirty |= flags.unwrap_or(0) & DIRTY;
             self.forget_holder(cpu, line);
         }
         self.inner[..=index].iter_mut().for_each(|inner| inner.drop_below(line, cpus));
-        let domain = self.domain_of[cpus.trailing_zeros() as usize];
-        if let Some(outer) = self.domains[domain].llc.peek(line) {
+        let Some(first) = cpus.lowest() else { return };
+        if let Some(outer) = self.domains[self.domain_of[first]].llc.peek(line) {
             mark(outer, dirty);
         }
     }

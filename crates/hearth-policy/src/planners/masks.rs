@@ -62,8 +62,8 @@ impl Planner for Masks {
 
 impl Masks {
     fn look(&mut self, runnable: &BTreeMap<CpuSet, usize>) {
-        for (cpus, &runnable) in runnable {
-            let seen = self.seen.entry(cpus.clone()).or_default();
+        for (&cpus, &runnable) in runnable {
+            let seen = self.seen.entry(cpus).or_default();
             seen.absent = 0;
             seen.crowded = if runnable >= SEVERAL { seen.crowded.saturating_add(1) } else { 0 };
             seen.counts |= seen.crowded >= STEPS_TO_COUNT;
@@ -88,7 +88,7 @@ fn runnable_by_set(snapshot: &Snapshot) -> BTreeMap<CpuSet, usize> {
     }
     let mut sets = BTreeMap::new();
     for (mask, count) in snapshot.masks.iter().zip(runnable) {
-        let there = snapshot.cpus.iter().map(|cpu| cpu.number).filter(|cpu| mask.contains(cpu));
+        let there = snapshot.cpus.iter().map(|cpu| cpu.number).filter(|cpu| mask.has(*cpu));
         let cpus: CpuSet = there.collect();
         if let Some(count) = count.filter(|_| cpus.len() > 1 && cpus.len() < snapshot.cpus.len()) {
             *sets.entry(cpus).or_default() += count;
@@ -101,7 +101,7 @@ fn runnable_by_set(snapshot: &Snapshot) -> BTreeMap<CpuSet, usize> {
 fn parts(snapshot: &Snapshot, sets: &[&CpuSet]) -> Vec<Vec<usize>> {
     let mut parts: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
     for cpu in &snapshot.cpus {
-        let belongs = sets.iter().map(|set| set.contains(&cpu.number)).collect();
+        let belongs = sets.iter().map(|set| set.has(cpu.number)).collect();
         parts.entry(belongs).or_default().push(cpu.number);
     }
     let mut parts: Vec<Vec<usize>> = parts.into_values().collect();

@@ -102,7 +102,7 @@ impl Kernel {
     fn idles_beside_work(&self) -> Option<Idles> {
         // A CPU that was idle and has been told to look is as good as running.
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
-        let is_idle = |cpu: &usize| self.scx.online() >> cpu & 1 == 1 && !self.is_active(*cpu);
+        let is_idle = |cpu: &usize| self.scx.online().has(*cpu) && !self.is_active(*cpu);
         (0..self.cpus.len()).filter(is_idle).find_map(|cpu| {
             // One that declares what it works on may wait for its data.
             let is_free = |task: &&Task| task.scx.sched.declared.get() == 0;

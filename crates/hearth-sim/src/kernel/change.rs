@@ -2,6 +2,7 @@
 
 use super::{Kernel, State, pid_of};
 use crate::program::{Class, End, TaskId};
+use hearth_machine::CpuSet;
 use hearth_scx::Current;
 use std::io::Error;
 
@@ -13,8 +14,8 @@ impl Kernel {
         self.tell_others(from, End::SystemCall);
     }
 
-    /// The CPUs that a task may run on, as bits. False, as from the kernel, if none of them is there.
-    pub(crate) fn set_mask(&mut self, task: TaskId, cpus: u64, from: usize) -> bool {
+    /// The CPUs that a task may run on. False, as from the kernel, if none of them is there.
+    pub(crate) fn set_mask(&mut self, task: TaskId, cpus: CpuSet, from: usize) -> bool {
         self.scx.run_on(from);
         let cpus = cpus & self.all_cpus();
         let changed = self.scx.set_mask(pid_of(task), cpus);
@@ -54,8 +55,8 @@ impl Kernel {
 
     /// A CPU goes away or comes back; the scheduler ends, and is loaded anew. Not the last one.
     pub(crate) fn set_online(&mut self, cpu: usize, is_online: bool, from: usize) {
-        let others = self.scx.online() & !(1 << cpu);
-        if cpu >= self.cpus.len() || others == 0 || (others != self.scx.online()) == is_online {
+        let others = self.scx.online().without(cpu);
+        if cpu >= self.cpus.len() || others.is_empty() || (others != self.scx.online()) == is_online {
             return;
         }
         let mut moved = Vec::new();
@@ -63,8 +64,8 @@ impl Kernel {
             self.interrupt(cpu, self.ports[from].now_ps());
             moved = self.clear_cpu(cpu);
         }
-        let online = others | u64::from(is_online) << cpu;
-        let by = if online >> from & 1 == 1 { from } else { online.trailing_zeros() as usize };
+        let online = if is_online { others.with(cpu) } else { others };
+        let by = if online.has(from) { from } else { online.lowest().unwrap_or(from) };
         if by != from {
             self.interrupt(by, self.ports[from].now_ps());
         }
@@ -79,7 +80,7 @@ impl Kernel {
     }
 
     /// A scheduler for these CPUs takes over.
-    fn restart(&mut self, by: usize, online: u64) -> Result<(), Error> {
+    fn restart(&mut self, by: usize, online: CpuSet) -> Result<(), Error> {
         self.scx.restart(by, online, (self.load)(online)?);
         self.plan_for_another()
     }
@@ -107,6 +108,6 @@ impl Kernel {
     /// This CPU, or if it has gone away another.
     pub(crate) fn online_or_other(&self, cpu: usize) -> usize {
         let online = self.scx.online();
-        if online >> cpu & 1 == 1 { cpu } else { online.trailing_zeros() as usize }
+        if online.has(cpu) { cpu } else { online.lowest().unwrap_or(cpu) }
     }
 }

@@ -51,11 +51,9 @@ impl Kernel {
     pub(super) fn wake_higher(&mut self, task: TaskId) {
         let sched = &self.tasks[task].scx.sched;
         let last = sched.cpu.get() as usize;
-        let cpus = match sched.allowed() & self.scx.online() {
-            0 => self.scx.online(),
-            cpus => cpus,
-        };
-        let cpu = if cpus >> last & 1 == 1 { last } else { cpus.trailing_zeros() as usize };
+        let allowed = sched.allowed() & self.scx.online();
+        let cpus = if allowed.is_empty() { self.scx.online() } else { allowed };
+        let cpu = if cpus.has(last) { last } else { cpus.lowest().unwrap_or(last) };
         sched.cpu.set(cpu as u32);
         self.higher.add(task, cpu);
         self.scx.hold(cpu);

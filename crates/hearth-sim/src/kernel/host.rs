@@ -1,6 +1,7 @@
 //! The simulated machine as `hearth-scx` sees it: each CPU has its own clock, and none is overtaken.
 
 use hearth_hardware::Port;
+use hearth_machine::CpuSet;
 use hearth_scx::Host;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use std::rc::Rc;
 pub(crate) struct Ports {
     ports: Vec<Rc<Port>>,
     /// Where the next search for a CPU begins.
-    turn: Cell<u32>,
+    turn: Cell<usize>,
 }
 
 impl Ports {
@@ -24,10 +25,9 @@ impl Host for Ports {
     }
 
     /// In turn.
-    fn choose(&self, cpus: u64) -> usize {
-        let turn = self.turn.get();
-        let cpu = (cpus.rotate_right(turn).trailing_zeros() + turn) % u64::BITS;
-        self.turn.set((cpu + 1) % u64::BITS);
-        cpu as usize
+    fn choose(&self, cpus: CpuSet) -> usize {
+        let cpu = cpus.next(self.turn.get()).unwrap_or_default();
+        self.turn.set(cpu + 1);
+        cpu
     }
 }

@@ -46,9 +46,7 @@ impl Kernel {
     /// CPUs that shall look at their run queues; those other than `from` are interrupted for it.
     fn interrupt_told(&mut self, from: usize, why: End) {
         let mut told = self.scx.take_told();
-        while told != 0 {
-            let cpu = told.trailing_zeros() as usize;
-            told &= told - 1;
+        while let Some(cpu) = told.pop() {
             if self.cpus[cpu].resched.is_none() {
                 self.reschedule(cpu, from, why);
             }

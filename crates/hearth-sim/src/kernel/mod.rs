@@ -28,7 +28,7 @@ use crate::program::{Application, Asked, Body, End, TaskId};
 use fragments::Found;
 use hearth_abi::native::{Scheduler, TaskStruct};
 use hearth_hardware::{Counters, Hardware, Port};
-use hearth_machine::Machine;
+use hearth_machine::{CpuSet, Machine};
 use hearth_policy::Policy;
 use hearth_policy::pages::InMiss;
 use hearth_policy::snapshot::Class;
@@ -61,7 +61,7 @@ impl KernelCpu {
 }
 
 /// Loads the scheduler for the CPUs that are there.
-type Load = Box<dyn Fn(u64) -> Result<Scheduler, Error>>;
+type Load = Box<dyn Fn(CpuSet) -> Result<Scheduler, Error>>;
 
 /// The kernel's state.
 pub(crate) struct Kernel {
@@ -185,14 +185,14 @@ impl Kernel {
         self.account.mark(application, self.ports[cpu].now_ps(), counters, begins);
     }
 
-    /// Creates a task, forked by `maker`, that may run on the CPUs in `mask`, as bits, of an application, which is its group. It
+    /// Creates a task, forked by `maker`, that may run on the CPUs in `mask`, of an application, which is its group. It
     /// first runs when [`wake`](Self::wake) has been called.
     pub(crate) fn create(
         &mut self,
         cpu: usize,
         maker: Option<TaskId>,
         application: usize,
-        mask: u64,
+        mask: CpuSet,
         name: &str,
         body: Body,
     ) -> TaskId {
@@ -216,17 +216,15 @@ impl Kernel {
         self.scx.end_task(pid_of(task));
     }
 
-    /// The CPUs on which an application's tasks may run, as bits.
-    pub(crate) fn mask_of(&self, application: &Application) -> u64 {
-        match application.cpus & self.all_cpus() {
-            0 => self.all_cpus(),
-            cpus => cpus,
-        }
+    /// The CPUs on which an application's tasks may run.
+    pub(crate) fn mask_of(&self, application: &Application) -> CpuSet {
+        let cpus = application.cpus & self.all_cpus();
+        if cpus.is_empty() { self.all_cpus() } else { cpus }
     }
 
-    /// All CPUs, as bits.
-    pub(crate) fn all_cpus(&self) -> u64 {
-        u64::MAX >> (u64::BITS as usize - self.cpus.len())
+    /// All CPUs.
+    pub(crate) fn all_cpus(&self) -> CpuSet {
+        CpuSet::first(self.cpus.len())
     }
 
     /// Whether a CPU has something to do.

@@ -5,7 +5,7 @@ use super::weighing::Weighing;
 use crate::measure::{Place, Places, Planned};
 use crate::program::Asked;
 use hearth_abi::native::{Board, Outcome};
-use hearth_policy::snapshot::{CpuSet, Program, State, Task};
+use hearth_policy::snapshot::{Program, State, Task};
 use hearth_policy::{Controller, Plan, Snapshot, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Error;
@@ -131,12 +131,12 @@ impl Kernel {
     /// What the tasks of sched_ext do. The group of a task is its application, counted from 1; each task is a
     /// process of its own.
     fn snapshot(&self, at_ns: u64) -> Snapshot {
-        let online = cpus(self.scx.online());
+        let online = self.scx.online();
         let place = |cpu| (cpu, self.domain_of[cpu], self.node_of[cpu]);
-        let mut snapshot = Snapshot::new(at_ns, online.into_iter().map(place));
+        let mut snapshot = Snapshot::new(at_ns, online.iter().map(place));
         for task in self.planned_tasks() {
             let sched = &task.scx.sched;
-            let mask = snapshot.mask(cpus(sched.allowed()));
+            let mask = snapshot.mask(sched.allowed());
             snapshot.add(Task {
                 tid: sched.pid,
                 process: sched.tgid,
@@ -167,9 +167,4 @@ impl Kernel {
         snapshot.programs = self.programs.iter().map(program).collect();
         snapshot
     }
-}
-
-/// CPUs that are given as bits.
-fn cpus(bits: u64) -> CpuSet {
-    (0..u64::BITS as usize).filter(|cpu| bits >> cpu & 1 == 1).collect()
 }

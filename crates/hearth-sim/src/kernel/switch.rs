@@ -3,6 +3,7 @@
 use super::task::task_of;
 use super::{Begin, Entry, Flush, Kernel, pid_of};
 use crate::program::{End, TaskId};
+use hearth_machine::CpuSet;
 use hearth_scx::Current;
 
 impl Kernel {
@@ -56,7 +57,7 @@ impl Kernel {
 
     /// The current task may only run on `cpus` from now on, and goes to one of them. In the kernel the
     /// migration thread takes it from the queue and puts it into another; here it blocks and is woken.
-    pub(crate) fn migrate_current(&mut self, cpu: usize, cpus: u64) {
+    pub(crate) fn migrate_current(&mut self, cpu: usize, cpus: CpuSet) {
         let Some(task) = self.cpus[cpu].current else { return };
         self.schedule(cpu, End::SystemCall, false);
         self.scx.allow(pid_of(task), cpus);

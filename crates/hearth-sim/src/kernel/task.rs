@@ -5,6 +5,7 @@ use crate::program::{Body, Class, Cpu, Request, Resume, TaskId};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult};
 use hearth_hardware::{Address, Port};
+use hearth_machine::CpuSet;
 use std::rc::Rc;
 
 /// Bytes of stack that a program has.
@@ -34,7 +35,7 @@ pub(crate) fn task_of(pid: hearth_scx::Pid) -> TaskId {
 pub(crate) struct Task {
     pub(crate) application: usize,
     /// The CPUs that it was given, as bits.
-    pub(crate) mask: u64,
+    pub(crate) mask: CpuSet,
     /// What sched_ext knows of it.
     pub(crate) scx: Rc<hearth_scx::Task>,
     pub(crate) is_dead: bool,
@@ -63,7 +64,7 @@ impl Task {
     pub(crate) fn new(
         id: TaskId,
         application: usize,
-        mask: u64,
+        mask: CpuSet,
         scx: Rc<hearth_scx::Task>,
         kernel_data: Address,
         memory: &Memory,

@@ -26,6 +26,7 @@ mod tests;
 pub use process::Process;
 
 use crate::{Built, Check};
+use hearth_machine::CpuSet;
 use hearth_sim::memory::Memory;
 use hearth_sim::program::{Application, Asked, Asks, Cpu};
 use hearth_sim::two_phase::PATIENCE_CYCLES;
@@ -37,8 +38,8 @@ use team::Team;
 pub struct Invocation {
     /// Processes that it starts.
     pub processes: usize,
-    /// The CPUs on which they may run, as bits. Those that are not there count for nothing.
-    pub cpus: u64,
+    /// The CPUs on which they may run. Those that are not there count for nothing.
+    pub cpus: CpuSet,
     /// Whether each process is attached to one of these CPUs, in turn.
     pub attached: bool,
     /// Whether data is distributed explicitly, to where the processes are if they are attached so.
@@ -81,7 +82,7 @@ impl Default for Invocation {
     fn default() -> Self {
         Self {
             processes: 16,
-            cpus: u64::MAX,
+            cpus: CpuSet::ALL,
             attached: false,
             distributed: false,
             told: None,
@@ -106,9 +107,7 @@ impl Invocation {
 
     /// The CPU of a process, if it is attached.
     fn cpu_of(&self, process: usize) -> usize {
-        let count = self.cpus.count_ones().max(1) as usize;
-        let cpus = (0..u64::BITS as usize).filter(|cpu| self.cpus >> cpu & 1 == 1);
-        cpus.cycle().nth(process % count).unwrap_or_default()
+        self.cpus.iter().nth(process % self.cpus.len().max(1)).unwrap_or_default()
     }
 }
 

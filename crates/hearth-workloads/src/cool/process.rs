@@ -4,6 +4,7 @@ use super::queue::{State, Work};
 use super::team::Team;
 use super::{Invocation, Master};
 use hearth_hardware::Address;
+use hearth_machine::CpuSet;
 use hearth_sim::memory::Array;
 use hearth_sim::program::Cpu;
 use hearth_sim::two_phase::spin;
@@ -38,7 +39,7 @@ impl Process {
     fn begin(&self, cpu: &mut Cpu<'_>) {
         let Invocation { attached, .. } = self.team.invocation;
         if attached {
-            cpu.set_mask(cpu.task(), 1 << self.team.invocation.cpu_of(self.number));
+            cpu.set_mask(cpu.task(), CpuSet::one(self.team.invocation.cpu_of(self.number)));
         }
         self.team.queues[self.number].touch(cpu);
     }

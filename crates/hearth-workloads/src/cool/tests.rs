@@ -4,6 +4,7 @@ use super::process::Process;
 use super::team::Team;
 use super::{Application, Invocation};
 use crate::spin;
+use hearth_machine::CpuSet;
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use hearth_sim::memory::Memory;
@@ -32,7 +33,7 @@ fn invocation() -> impl Strategy<Value = Invocation> {
     (1..17usize, 1..0x1_0000u64, any::<bool>(), any::<bool>(), told, patience).prop_map(
         |(processes, cpus, attached, distributed, told, patience_cycles)| Invocation {
             processes,
-            cpus,
+            cpus: CpuSet::of_word(cpus),
             attached,
             distributed,
             told,
@@ -131,7 +132,7 @@ fn even(tasks: usize, cycles: u64) -> Vec<Plan> {
 }
 
 fn alone() -> Invocation {
-    Invocation { cpus: 0xffff, attached: true, distributed: true, ..Invocation::default() }
+    Invocation { cpus: CpuSet::of_word(0xffff), attached: true, distributed: true, ..Invocation::default() }
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn tasks_that_wait_for_their_own_process_for_ever_are_taken_by_no_other() {
 
 #[test]
 fn a_program_that_is_told_a_number_comes_to_it_and_follows_it() {
-    let told = |told| Invocation { cpus: 0xff, told: Some(told), ..Invocation::default() };
+    let told = |told| Invocation { cpus: CpuSet::of_word(0xff), told: Some(told), ..Invocation::default() };
     for number in [1, 4, 8, 16, 20] {
         let outcome = run(&told(number), vec![even(64, 100_000); 4], Vec::new(), 0);
         assert_eq!(outcome.team.active(), number.min(16));

@@ -100,7 +100,7 @@ impl<'a> Ledger<'a> {
     fn account(&mut self, cpu: usize) -> &mut Account {
         self.of_cpus.entry(cpu).or_insert_with(|| {
             let masks = &self.snapshot.masks;
-            let may: Vec<bool> = masks.iter().map(|mask| mask.contains(&cpu)).collect();
+            let may: Vec<bool> = masks.iter().map(|mask| mask.has(cpu)).collect();
             let serves = |place: &usize| may.get(self.payers[*place].mask) == Some(&true);
             let most = match self.spread {
                 Spread::All => usize::MAX,

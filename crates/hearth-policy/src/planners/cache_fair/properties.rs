@@ -57,7 +57,7 @@ proptest! {
             let of = |group| snapshot.tasks.iter().filter(move |task| task.group == group);
             let payers: Vec<&Task> = of(BEST_EFFORT).filter(|task| task.is_runnable()).collect();
             let has_payers =
-                |task: &&Task| payers.iter().any(|payer| snapshot.masks[payer.mask].contains(&task.cpu));
+                |task: &&Task| payers.iter().any(|payer| snapshot.masks[payer.mask].has(task.cpu));
             let change = |task: &Task| f64::from(task.weight) * (factor(&plan, task) - 1.0);
             let gained: f64 = of(FAIR).filter(has_payers).map(change).sum();
             let paid: f64 = payers.iter().map(|task| change(task)).sum();
