@@ -40,20 +40,20 @@ impl Only {
         Ok(only)
     }
 
-    /// Puts threads that joined since into the class. Returns how many.
+    /// Puts threads that joined since into the class. Returns how many. One that is refused is not tried again.
     pub fn look(&mut self) -> Result<usize, Error> {
         let threads = cgroup::threads(&self.folder);
         let changes: Vec<Change> = threads.iter().filter_map(|&tid| self.change(tid)).collect();
         let refused = lock(&self.journal).make(changes.clone())?;
+        self.ours.extend(changes.iter().filter_map(|change| match change {
+            Change::Class { thread, .. } => Some((thread.tid, thread.start)),
+            _ => None,
+        }));
         if let Some((change, error)) = refused.first() {
             let problem = format!("{change} cannot be moved to SCHED_EXT: {error}");
             let name = self.folder.display().to_string();
             return Err(hearth_host::Error::Cgroup { name, problem }.into());
         }
-        self.ours.extend(changes.iter().filter_map(|change| match change {
-            Change::Class { thread, .. } => Some((thread.tid, thread.start)),
-            _ => None,
-        }));
         if self.ours.len() > 2 * threads.len() + 64 {
             self.ours.retain(|&tid, &mut start| Thread { tid, start }.is_there());
         }

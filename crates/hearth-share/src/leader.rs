@@ -27,8 +27,8 @@ const QUIET_STEP: Duration = Duration::from_secs(1);
 /// How often a number that stays is said again.
 const RENEW: Duration = Duration::from_secs(1);
 
-/// Of a CPU, what telling newcomers between steps may take, and how close that may be.
-const NEWS_SHARE: f64 = 0.1;
+/// Of a CPU, what steps may take, and what telling newcomers between them, and how close that may be.
+const SHARE: f64 = 0.1;
 const NEWS_EVERY: Duration = Duration::from_millis(1);
 
 /// Where the daemon says that it leads.
@@ -105,7 +105,7 @@ impl Leader {
             news: None,
             has_news: false,
             is_alone: false,
-            between: Paced::new(NEWS_EVERY, NEWS_SHARE),
+            between: Paced::new(NEWS_EVERY, SHARE),
             observer: Observer::new(),
             steady: Steady::default(),
             said: HashMap::new(),
@@ -151,10 +151,15 @@ impl Leader {
     /// From one step to the next.
     fn pace(&self) -> Duration {
         let tells_all = matches!(self.scope, Scope::All { .. });
-        if self.is_alone && tells_all { QUIET_STEP } else { STEP }
+        let usual = if self.is_alone && tells_all { QUIET_STEP } else { STEP };
+        // Anybody may put folders there, so that a step takes as long as they like.
+        usual.max(self.between.cost.div_f64(SHARE))
     }
 
     fn say(&mut self, now: Instant, is_step: bool) {
+        if let Some(news) = &self.news {
+            news.watch_all();
+        }
         let mut found = self.scope.found();
         self.is_alone = found.is_empty();
         // The others keep their hands off.
@@ -282,6 +287,19 @@ mod tests {
     use hearth_hints::page::Page;
     use std::os::fd::AsFd;
     use std::process::Command;
+
+    #[test]
+    fn steps_that_take_long_are_rare() {
+        let place = tempfile::tempdir().unwrap();
+        let announced = Announced::at(place.path().join("leader")).unwrap();
+        let mut leader = Leader::with(Scope::All { _announced: announced }, None);
+        for (cost, pace) in
+            [(Duration::from_millis(1), STEP), (Duration::from_secs(1), Duration::from_secs(10))]
+        {
+            leader.between.took(Instant::now(), cost);
+            assert_eq!(leader.pace(), pace);
+        }
+    }
 
     #[test]
     fn a_newcomer_is_told_at_once_by_a_daemon_that_tells_nobody() {

@@ -8,6 +8,7 @@ use crate::pages::{Folder, SHARED_MEMORY, folder_names};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,12 +39,16 @@ impl News {
         Some(news)
     }
 
-    /// Folders that are watched already stay.
-    fn watch_all(&self) {
+    /// Watches the folders that have come. Those that are watched already stay.
+    pub fn watch_all(&self) {
         let Self::Watch(watch) = self else { return };
-        for (name, _) in folder_names() {
-            // One that cannot be watched is looked at in each step.
-            let _ = inotify::add_watch(watch, Path::new(SHARED_MEMORY).join(name), PAGES);
+        for (name, uid) in folder_names() {
+            let path = Path::new(SHARED_MEMORY).join(name);
+            // Each watch is one of few that a user may have, so nobody gets one for what is not theirs.
+            if std::fs::symlink_metadata(&path).is_ok_and(|folder| folder.is_dir() && folder.uid() == uid) {
+                // One that cannot be watched is looked at in each step.
+                let _ = inotify::add_watch(watch, path, PAGES);
+            }
         }
     }
 
@@ -59,9 +64,6 @@ impl News {
         let mut any = false;
         while rustix::io::read(self.fd(), &mut [0; 4096]).is_ok_and(|bytes| bytes > 0) {
             any = true;
-        }
-        if any {
-            self.watch_all();
         }
         any
     }

@@ -72,6 +72,8 @@ pub enum Event<'a> {
     Started(&'a Status),
     /// The kernel ended the scheduler for nothing that it did; it is loaded again.
     Again(&'a str),
+    /// A thread of the cgroup that is scheduled stays with the kernel's own scheduler.
+    LeftOut(&'a str),
     /// What this daemon changed was undone.
     Undone(&'a Report),
 }
@@ -158,6 +160,7 @@ fn serve(
 ) -> Result<Option<Exit>, Error> {
     let mut looked = Instant::now();
     let mut again = Vec::new();
+    let mut left_out = String::new();
     while !is_over() {
         await_client(&control, metrics.as_deref());
         control.answer(parts, |parts| status::status(parts, &job.work));
@@ -176,7 +179,16 @@ fn serve(
             parts.load(&job.work)?;
         }
         if let Some(only) = parts.only.as_mut().filter(|_| looked.elapsed() >= JOIN_INTERVAL) {
-            only.look()?;
+            match only.look() {
+                Ok(_) => left_out.clear(),
+                Err(error) => {
+                    let error = error.to_string();
+                    if error != left_out {
+                        tell(Event::LeftOut(&error));
+                    }
+                    left_out = error;
+                }
+            }
             looked = Instant::now();
         }
     }

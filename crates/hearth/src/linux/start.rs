@@ -122,6 +122,7 @@ fn tell(event: Event<'_>) {
     match event {
         Event::Waits(holder) => waits(holder),
         Event::Started(status) => anstream::eprintln!("{}", on(status)),
+        Event::LeftOut(why) => anstream::eprintln!("left to the kernel's own scheduler: {why}"),
         Event::Again(why) => anstream::eprintln!("loading the scheduler again: {why}"),
         Event::LeftUndone(report) => {
             anstream::eprint!("An earlier Hearth left changes behind:\n{}", undo::text(report));
