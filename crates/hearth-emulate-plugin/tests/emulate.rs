@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use hearth_emulate::counts::Task;
-use hearth_emulate::{EmulateError, Emulation, Files, Job, Progress, Run, Scheduler, run_all};
+use hearth_emulate::{EmulateError, Emulation, Files, Job, Other, Progress, Run, Scheduler, run_all};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use std::path::{Path, PathBuf};
@@ -93,6 +93,38 @@ fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
     let Err(EmulateError::Command { code: 2, last_lines, .. }) = result else { panic!("{result:?}") };
     assert_eq!(last_lines.first().map(String::as_str), Some("first"), "{last_lines:?}");
     assert_eq!(last_lines.last().map(String::as_str), Some("and last"), "{last_lines:?}");
+}
+
+/// A scheduler that a command loads: Hearth's own program is one.
+fn other(name: &str, words: &[&str]) -> Scheduler {
+    let command = words.iter().map(|&word| word.to_owned()).collect();
+    Scheduler::Other(Other { name: name.into(), command })
+}
+
+#[test]
+fn any_command_may_load_the_scheduler_and_what_becomes_of_it_is_told() {
+    let Some(hearth) = hearth() else { return };
+    let mut emulation = emulation(&hearth, &["sort", FILE]);
+    emulation.files.add_kernel_config();
+    emulation.copies = 1;
+    let jobs = [
+        (other("stays", &["/hearth", "start", "--foreground", "--policy", "light"]), 1),
+        (other("leaves a daemon", &["/hearth", "start", "--policy", "light"]), 1),
+        (other("ends", &["sh", "-c", "echo too bad; exit 3"]), 1),
+    ];
+    let mut results = runs(&emulation, &jobs).into_iter();
+    let [stays, leaves] = [(); 2].map(|()| results.next().unwrap().unwrap());
+    assert!(stays.scheduler_said.iter().any(|line| line.contains("Hearth")), "{:?}", stays.scheduler_said);
+    assert_eq!((sorts(&stays).len(), sorts(&leaves).len()), (1, 1));
+    let Err(EmulateError::NoScheduler { last_lines, .. }) = results.next().unwrap() else { panic!() };
+    assert_eq!(last_lines[..2], ["(it ended with exit code 3, and has loaded none)", "too bad"]);
+
+    // As the kernel ends one that stalls.
+    emulation.command = ["sh", "-c", "echo S >/proc/sysrq-trigger; sleep 1"].map(str::to_owned).into();
+    emulation.files.add_program("sh").unwrap();
+    let result = runs(&emulation, &jobs[..1]).pop().unwrap();
+    let Err(EmulateError::SchedulerEnded { last_lines, .. }) = result else { panic!("{result:?}") };
+    assert!(last_lines.iter().any(|line| line.contains("sysrq")), "{last_lines:?}");
 }
 
 #[test]

@@ -62,6 +62,9 @@ pub struct Run {
     pub cycle_ps: u64,
     /// Which page frames the command's files are on, as a checksum: the same for a seed, whoever schedules.
     pub frames: String,
+    /// The last lines that another scheduler printed, and the kernel of it; none of the kernel's own and Hearth.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scheduler_said: Vec<String>,
     /// What was counted while the command ran.
     pub region: Region,
 }
@@ -99,10 +102,17 @@ impl Emulation {
         };
         let script = script::text(&work, scheduler, seed);
         let output = guest.run_unless(&padded(script), stop).map_err(|error| self.trouble(&name, error))?;
-        let frames = script::check(&output, scheduler)?;
+        let said = script::check(&output, scheduler)?;
         let (cycle_ps, region) =
             plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
-        Ok(Run { scheduler: name, seed, cycle_ps, frames, region })
+        Ok(Run {
+            scheduler: name,
+            seed,
+            cycle_ps,
+            frames: said.frames,
+            scheduler_said: said.scheduler,
+            region,
+        })
     }
 
     /// A guest whose kernel cannot tell, until its scheduler starts, which it will be: it has the same files,

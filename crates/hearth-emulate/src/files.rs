@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 /// A first line that is longer names no interpreter.
 const LONGEST_FIRST_LINE: u64 = 256;
+/// Where the configuration of a guest's kernel is; the script gives it the kernel's version.
+pub(crate) const KERNEL_CONFIG: &str = "/boot/config";
 /// Interpreters of interpreters, at most, as the kernel has it.
 const MOST_INTERPRETERS: usize = 4;
 
@@ -79,6 +81,15 @@ impl Files {
             self.by_place.insert(guest, host);
         }
         Ok(())
+    }
+
+    /// Adds the configuration of the guest's kernel, which many programs that load BPF read. False if it is not
+    /// here.
+    pub fn add_kernel_config(&mut self) -> bool {
+        let config = hearth_guest::kernel_config();
+        let is_here = config.is_some();
+        self.by_place.extend(config.map(|config| (PathBuf::from(KERNEL_CONFIG), config)));
+        is_here
     }
 
     /// Each place in the guest with the host's file.

@@ -20,4 +20,4 @@ pub use error::EmulateError;
 pub use files::Files;
 pub use plugin::arguments as plugin_arguments;
 pub use runner::{Job, Progress, run_all};
-pub use scheduler::{Named, Scheduler};
+pub use scheduler::{Named, Other, Scheduler};

@@ -2,7 +2,7 @@
 
 use hearth_policy::Policy;
 
-/// The kernel's own scheduler, without and with what it knows of caches, or Hearth under a policy.
+/// The kernel's own scheduler, without and with what it knows of caches, Hearth under a policy, or any other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scheduler {
     /// The kernel's own.
@@ -12,12 +12,23 @@ pub enum Scheduler {
     KernelCache,
     /// Hearth, as `hearth start` starts it.
     Hearth(Box<Policy>),
+    /// Any other that a program of this host loads.
+    Other(Other),
+}
+
+/// A scheduler of sched_ext that a command loads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// The command as it was given, which is the scheduler's name.
+    pub name: String,
+    /// Its words, the first of which is the program's place in the guest.
+    pub command: Vec<String>,
 }
 
 /// What an argument names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'a> {
-    /// One of the kernel's.
+    /// One of the kernel's, or a command that loads one.
     Own(&'a str),
     /// A policy, by preset or file.
     Policy(&'a str),
@@ -44,10 +55,11 @@ impl Scheduler {
             Self::Kernel => "kernel".into(),
             Self::KernelCache => "kernel-cache".into(),
             Self::Hearth(policy) => format!("{}{}", Self::PREFIX, policy.name),
+            Self::Other(other) => other.name.clone(),
         }
     }
 
-    /// Its policy as a file; nothing if it is the kernel's. With other numbers, as in `fair:quantum=30ms`, it
+    /// Its policy as a file; nothing if it is not Hearth. With other numbers, as in `fair:quantum=30ms`, it
     /// has the preset's name there, for these are no part of a name in a file.
     pub(crate) fn policy_text(&self) -> String {
         let Self::Hearth(policy) = self else { return String::new() };
@@ -61,6 +73,7 @@ impl Scheduler {
             Self::Kernel => "The kernel's own scheduler, cache-aware scheduling off".into(),
             Self::KernelCache => "The kernel's own scheduler with its cache-aware scheduling".into(),
             Self::Hearth(policy) => policy.description.clone(),
+            Self::Other(other) => format!("The scheduler that the command `{}` loads", other.name),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The shell script that a guest runs, and what it says.
 
+use crate::files::KERNEL_CONFIG;
+use crate::scheduler::Other;
 use crate::{EmulateError, Scheduler};
 use hearth_guest::Output;
 use std::path::Path;
@@ -35,6 +37,13 @@ const QUIET: &str = "if cd /sys/kernel/mm/transparent_hugepage/khugepaged 2>/dev
 /// The knob of the kernel's cache-aware scheduling.
 const CACHE_KNOB: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
 const STATE: &str = "/sys/kernel/sched_ext/state";
+/// Counts how often a scheduler was loaded.
+const LOADED: &str = "/sys/kernel/sched_ext/enable_seq";
+/// What another scheduler prints.
+const SCHEDULER_SAID: &str = "/hearth-scheduler-said";
+/// How long another scheduler may take to be loaded, in the guest's time, and after its command has ended.
+const LOAD_S: u32 = 120;
+const LOAD_AFTER_S: u32 = 5;
 
 /// The command and how it is run.
 pub(crate) struct Work<'a> {
@@ -53,7 +62,7 @@ pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
     let (command, path) = (words.join(" "), quoted(work.path));
     let shuffled_mib = work.shuffled_mib;
     let (copies, later_us) = (work.copies, seed * LATER_US % TICK_US);
-    let Steps { start, stop } = steps(scheduler);
+    let Steps { start, stop } = steps(scheduler, work.path);
     // Files of the host may be below /tmp, which the guest's own would hide.
     format!(
         "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
@@ -78,7 +87,7 @@ struct Steps {
 }
 
 /// Has the scheduler take over, and says at the end whether it still did.
-fn steps(scheduler: &Scheduler) -> Steps {
+fn steps(scheduler: &Scheduler, path: &str) -> Steps {
     let knob = |on: u32| format!("echo {on} 2>&1 >{CACHE_KNOB}; grep -qx {on} {CACHE_KNOB}; echo status=$?");
     match scheduler {
         // A kernel without the knob has none to switch off.
@@ -98,6 +107,40 @@ fn steps(scheduler: &Scheduler) -> Steps {
                  {HEARTH} stop 2>&1; echo status=$ended"
             ),
         },
+        Scheduler::Other(other) => other_steps(other, path),
+    }
+}
+
+/// A command that stays, or leaves a process behind. What it said, and the kernel of it, is told where it does not
+/// start, and where it did not last: the kernel ended it, or it was loaded anew.
+fn other_steps(other: &Other, path: &str) -> Steps {
+    let words: Vec<String> = other.command.iter().map(|word| quoted(word)).collect();
+    let (command, path) = (words.join(" "), quoted(path));
+    let told = format!(
+        "tail -n {LAST_LINES} {SCHEDULER_SAID}; \
+         [ -z \"$(tail -c 1 {SCHEDULER_SAID})\" ] || echo; dmesg | grep sched_ext | tail -n {LAST_LINES}"
+    );
+    Steps {
+        start: format!(
+            "mkdir -p /boot; [ ! -e {KERNEL_CONFIG} ] || ln -sf {KERNEL_CONFIG} {KERNEL_CONFIG}-$(uname -r)\n\
+             (PATH={path}; HOME=/root; export PATH HOME; exec {command}) </dev/null >{SCHEDULER_SAID} 2>&1 &\n\
+             scheduler=$! left={LOAD_S}0\n\
+             until grep -qx enabled {STATE} || [ $left -le 0 ]; do\n\
+             usleep 100000; left=$((left - 1))\n\
+             kill -0 $scheduler 2>/dev/null || [ $left -le {LOAD_AFTER_S}0 ] || left={LOAD_AFTER_S}0\n\
+             done\n\
+             loaded=$(cat {LOADED})\n\
+             if grep -qx enabled {STATE}; then echo status=0; else\n\
+             if kill -0 $scheduler 2>/dev/null; then echo \"(it runs, and has loaded none in {LOAD_S} s)\"\n\
+             else wait $scheduler; echo \"(it ended with exit code $?, and has loaded none)\"; fi\n\
+             {told}; echo status=1; fi"
+        ),
+        stop: format!(
+            "if grep -qx enabled {STATE} && [ \"$(cat {LOADED})\" = \"$loaded\" ]; then ended=0; \
+             else ended=1; fi\n\
+             {told}\n\
+             kill -INT $scheduler 2>/dev/null; echo status=$ended"
+        ),
     }
 }
 
@@ -106,8 +149,17 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Whether all went well, of what the guest printed; returns the checksum of the files' page frames.
-pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<String, EmulateError> {
+/// What a guest said of a run that went well.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The checksum of the files' page frames.
+    pub(crate) frames: String,
+    /// The last lines that another scheduler printed, and the kernel of it.
+    pub(crate) scheduler: Vec<String>,
+}
+
+/// Whether all went well, of what the guest printed.
+pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<Said, EmulateError> {
     let name = scheduler.name();
     let (started, start) = status(output, "start", &name)?;
     if started != 0 {
@@ -126,7 +178,10 @@ pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<String, Em
     let said = counted(output, "shuffle", &name)?;
     let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
     let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
-    frames.map(str::to_owned).ok_or_else(|| EmulateError::Counts { scheduler: name, what: what() })
+    let frames =
+        frames.map(str::to_owned).ok_or_else(|| EmulateError::Counts { scheduler: name, what: what() })?;
+    let scheduler = if matches!(scheduler, Scheduler::Other(_)) { stop } else { Vec::new() };
+    Ok(Said { frames, scheduler })
 }
 
 /// What was said in a section without which nothing can be counted.
@@ -182,7 +237,7 @@ mod tests {
 
     #[test]
     fn a_shell_reads_every_script() {
-        for scheduler in [Scheduler::Kernel, Scheduler::KernelCache, hearth()] {
+        for scheduler in [Scheduler::Kernel, Scheduler::KernelCache, hearth(), other()] {
             let text = script(&["true"], &scheduler, 1);
             let read = std::process::Command::new("sh").args(["-n", "-c", &text]).output().unwrap();
             assert!(read.status.success(), "{text}\n{}", String::from_utf8_lossy(&read.stderr));
@@ -193,7 +248,15 @@ mod tests {
     fn only_hearth_is_started_and_stopped() {
         assert!(script(&["true"], &hearth(), 1).contains("/hearth start --policy"));
         assert!(!script(&["true"], &Scheduler::Kernel, 1).contains("/hearth start"));
+        let text = script(&["true"], &other(), 1);
+        assert!(!text.contains("/hearth start"));
+        assert!(text.contains("exec '/opt/it'\\''s mine/scx' '-s' '5000')"), "{text}");
         assert!(script(&["true"], &Scheduler::KernelCache, 1).contains("echo 1 2>&1 >"));
+    }
+
+    fn other() -> Scheduler {
+        let command = ["/opt/it's mine/scx", "-s", "5000"].map(str::to_owned).into();
+        Scheduler::Other(Other { name: "scx -s 5000".into(), command })
     }
 
     fn output(start: i32, code: i32, stop: i32) -> Output {
@@ -219,7 +282,9 @@ mod tests {
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
         let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
-        assert_eq!(check(&output(0, 0, 0), &hearth()).unwrap(), "1f");
+        let said = |scheduler: Vec<String>| Said { frames: "1f".into(), scheduler };
+        assert_eq!(check(&output(0, 0, 0), &hearth()).unwrap(), said(Vec::new()));
+        assert_eq!(check(&output(0, 0, 0), &other()).unwrap(), said(vec!["a stall".into()]));
         assert!(
             error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
         );

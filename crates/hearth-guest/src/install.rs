@@ -64,6 +64,11 @@ fn major(version: &str) -> Option<u32> {
     number.split('.').next()?.parse().ok()
 }
 
+/// The pinned kernel's configuration, if `tools/install-guest config` has got it.
+pub fn kernel_config() -> Option<PathBuf> {
+    Some(cache().join("config-pinned")).filter(|path| path.is_file())
+}
+
 /// The folder that stress-ng and its libraries were unpacked into.
 pub fn stress_root() -> PathBuf {
     cache().join("stress")

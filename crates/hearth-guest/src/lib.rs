@@ -30,6 +30,6 @@ mod state;
 
 pub use error::GuestError;
 pub use guest::{Guest, Kernel, Mode, NS_PER_INSTRUCTION, Shape};
-pub use install::{available, ready, stress_root};
+pub use install::{available, kernel_config, ready, stress_root};
 pub use libraries::{Library, libraries};
 pub use output::{KernelLine, Output, Record, Section};

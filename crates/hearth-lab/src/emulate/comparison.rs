@@ -26,6 +26,20 @@ pub struct Comparison {
     pub partial: bool,
     /// The schedulers, as given; only those with a finished run.
     pub schedulers: Vec<SchedulerRuns>,
+    /// Runs whose scheduler did not start, or was ended by the kernel: they have no figures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub endings: Vec<Ending>,
+}
+
+/// How a scheduler ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ending {
+    /// Its name.
+    pub scheduler: String,
+    /// The seed.
+    pub seed: u64,
+    /// What happened, and what it and the kernel said of it.
+    pub what: String,
 }
 
 /// What was run under one scheduler.
@@ -326,7 +340,14 @@ pub mod tests {
             cpus: vec![counts, kernel],
             tasks: vec![task(0, "idle"), sort, task(9, "kworker/0:1")],
         };
-        Run { scheduler: scheduler.into(), seed, cycle_ps: 1000, frames: seed.to_string(), region }
+        Run {
+            scheduler: scheduler.into(),
+            seed,
+            cycle_ps: 1000,
+            frames: seed.to_string(),
+            scheduler_said: Vec::new(),
+            region,
+        }
     }
 
     pub fn comparison(schedulers: &[(&str, &[(u64, u64)])]) -> Comparison {
@@ -345,6 +366,7 @@ pub mod tests {
             is_timed: false,
             seeds: (1..=schedulers[0].1.len() as u64).collect(),
             partial: false,
+            endings: Vec::new(),
             schedulers: schedulers.iter().map(runs).collect(),
         }
     }

@@ -25,6 +25,7 @@ Examples:
   hearth emulate -- sort FILE
   hearth emulate --machine chiplet-64 --copies 32 --seeds 3 -- gzip -k FILE
   hearth emulate --schedulers kernel,hearth:mine.toml --report report.html -- sort FILE
+  hearth emulate --schedulers kernel,hearth:fair,'scx_bpfland -s 5000' -- sort FILE
   hearth emulate --program gcc --file FOLDER -- make -C FOLDER -j4
   hearth list machines";
 
@@ -34,8 +35,8 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAME", default_value = "dash-16")]
     machine: String,
     /// Schedulers, joined by commas: kernel, kernel-cache (the kernel's own with its cache-aware
-    /// scheduling), and hearth:POLICY with a name (see `hearth list policies`) or a TOML file; the others
-    /// are compared with the first
+    /// scheduling), hearth:POLICY with a name (see `hearth list policies`) or a TOML file, or a command that
+    /// loads another of sched_ext, such as 'scx_bpfland -s 5000'; the others are compared with the first
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
     #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both")]
     schedulers: Vec<String>,

@@ -29,10 +29,26 @@ pub fn page(comparison: &Comparison) -> String {
             div.pair { (causes(comparison)) (served(comparison)) }
             (figures(comparison))
             (each_program(comparison))
+            (endings(comparison))
         },
         made: "on an emulated machine.",
     };
     page.render()
+}
+
+/// Schedulers that have no figures, and why.
+fn endings(comparison: &Comparison) -> Markup {
+    html! {
+        @if !comparison.endings.is_empty() {
+            section {
+                h2 { "Without figures" }
+                @for ending in &comparison.endings {
+                    p { "Seed " (ending.seed) ":" }
+                    pre { (ending.what) }
+                }
+            }
+        }
+    }
 }
 
 fn rows(comparison: &Comparison, of: impl Fn(&Summary) -> Figure) -> Vec<Row<'_>> {

@@ -1,13 +1,13 @@
 //! What is to be run, and what came of it.
 
 use super::Arguments;
-use super::comparison::{Comparison, SchedulerRuns};
+use super::comparison::{Comparison, Ending, SchedulerRuns};
 use crate::names::machine;
 use anyhow::{Context, anyhow};
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, POLICY};
 use hearth_command::program;
-use hearth_emulate::{EmulateError, Emulation, Files, Job, Named, Run, Scheduler, topology};
+use hearth_emulate::{EmulateError, Emulation, Files, Job, Named, Other, Run, Scheduler, topology};
 use hearth_machine::located;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,19 @@ pub struct Plan {
     schedulers: Vec<Scheduler>,
     command: String,
     seeds: Vec<u64>,
+    /// Other schedulers are to be loaded, and the configuration of the guest's kernel is not here.
+    lacks_config: bool,
 }
 
 impl Plan {
     /// Reads and checks everything that the arguments name.
     pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let machine = machine(&arguments.machine)?;
-        let schedulers = schedulers(&arguments.schedulers)?;
-        topology::shape(&machine).map_err(Failure::input)?;
         let mut files = Files::default();
+        let schedulers = schedulers(&arguments.schedulers, &mut files)?;
+        topology::shape(&machine).map_err(Failure::input)?;
+        let has_others = schedulers.iter().any(|scheduler| matches!(scheduler, Scheduler::Other(_)));
+        let lacks_config = has_others && !files.add_kernel_config();
         let command = taken_along(arguments, &mut files).map_err(Failure::input)?;
         let path = env::var("PATH").map_or_else(|_| OWN_PATH.into(), |path| format!("{path}:{OWN_PATH}"));
         let emulation = Emulation {
@@ -54,7 +58,7 @@ impl Plan {
         let jobs =
             seeds.iter().flat_map(|&seed| schedulers.iter().map(move |scheduler| job(seed, scheduler)));
         let jobs = jobs.collect();
-        Ok(Self { emulation, jobs, schedulers, command: arguments.command.join(" "), seeds })
+        Ok(Self { emulation, jobs, schedulers, command: arguments.command.join(" "), seeds, lacks_config })
     }
 
     /// What a reader of the figures should know beforehand.
@@ -67,21 +71,37 @@ impl Plan {
                 self.emulation.machine.name
             )
         });
-        slow.into_iter().collect()
+        let lacks_config = self.lacks_config.then(|| {
+            "the configuration of the guest's kernel, which most published schedulers read, is not here; \
+             tools/install-guest config gets it"
+                .to_owned()
+        });
+        slow.into_iter().chain(lacks_config).collect()
     }
 
     /// The finished runs side by side, and what went wrong with the others.
     pub fn collect(&self, results: Vec<Result<Run, EmulateError>>) -> (Comparison, Vec<EmulateError>) {
         let mut runs: Vec<Vec<Run>> = self.schedulers.iter().map(|_| Vec::new()).collect();
-        let mut errors = Vec::new();
+        let (mut errors, mut endings) = (Vec::new(), Vec::new());
+        let any_ran = results.iter().any(Result::is_ok);
         for (index, result) in results.into_iter().enumerate() {
             match result {
                 Ok(run) => runs[index % self.schedulers.len()].push(run),
+                // Beside others that were compared, this is what came of it.
+                Err(error) if any_ran && is_ending(&error, &self.jobs[index].scheduler) => {
+                    let Job { scheduler, seed } = &self.jobs[index];
+                    endings.push(Ending {
+                        scheduler: scheduler.name(),
+                        seed: *seed,
+                        what: error.to_string(),
+                    });
+                }
                 Err(error) if !error.is_interruption() => errors.push(error),
                 Err(_) => {}
             }
         }
-        let partial = runs.iter().any(|runs| runs.len() < self.seeds.len());
+        let all = runs.iter().map(Vec::len).sum::<usize>() + endings.len();
+        let partial = all < self.jobs.len();
         let named = self.schedulers.iter().zip(runs);
         let schedulers = named.filter_map(|(scheduler, runs)| {
             SchedulerRuns::new(&scheduler.name(), &scheduler.description(), runs)
@@ -96,6 +116,7 @@ impl Plan {
             seeds: self.seeds.clone(),
             partial,
             schedulers: schedulers.collect(),
+            endings,
         };
         (comparison, errors)
     }
@@ -111,9 +132,19 @@ fn hearth() -> Result<PathBuf, Failure> {
     })
 }
 
-/// The schedulers by name, each once.
-fn schedulers(names: &[String]) -> Result<Vec<Scheduler>, Failure> {
-    let schedulers: Vec<Scheduler> = names.iter().map(|name| scheduler(name)).collect::<Result<_, _>>()?;
+/// Whether an error says how a scheduler ended, or that another does not start: it, and not the run, has failed.
+fn is_ending(error: &EmulateError, scheduler: &Scheduler) -> bool {
+    match error {
+        EmulateError::SchedulerEnded { .. } => true,
+        EmulateError::NoScheduler { .. } => matches!(scheduler, Scheduler::Other(_)),
+        _ => false,
+    }
+}
+
+/// The schedulers by name, each once. Those that a command loads come along.
+fn schedulers(names: &[String], files: &mut Files) -> Result<Vec<Scheduler>, Failure> {
+    let schedulers: Vec<Scheduler> =
+        names.iter().map(|name| scheduler(name.trim(), files)).collect::<Result<_, _>>()?;
     for (index, scheduler) in schedulers.iter().enumerate() {
         let name = scheduler.name();
         if schedulers[..index].iter().any(|other| other.name() == name) {
@@ -125,11 +156,33 @@ fn schedulers(names: &[String]) -> Result<Vec<Scheduler>, Failure> {
     Ok(schedulers)
 }
 
-fn scheduler(text: &str) -> Result<Scheduler, Failure> {
+fn scheduler(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
     match Named::from(text) {
         Named::Policy(name) => Ok(Scheduler::Hearth(Box::new(names::policy(name)?))),
-        Named::Own(name) => Scheduler::own(name).ok_or_else(|| unknown(name)),
+        Named::Own(name) => Scheduler::own(name).map_or_else(|| other(name, files), Ok),
     }
+}
+
+/// The scheduler that a command loads.
+fn other(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
+    let words = shlex::split(text).ok_or_else(|| {
+        Failure::Input(anyhow!(
+            "the scheduler {text:?} has a quote that does not end; write it as for a shell"
+        ))
+    })?;
+    let Some((program, arguments)) = words.split_first() else { return Err(unknown(text)) };
+    let program = match files.add_program(program) {
+        Ok(place) => place.display().to_string(),
+        Err(EmulateError::NoProgram(_)) => return Err(unknown(program)),
+        Err(error) => return Err(Failure::input(error)),
+    };
+    for file in arguments.iter().map(Path::new).filter(|path| path.is_file()) {
+        files.add(file, None).map_err(Failure::input)?;
+    }
+    Ok(Scheduler::Other(Other {
+        name: text.to_owned(),
+        command: [vec![program], arguments.to_vec()].concat(),
+    }))
 }
 
 fn unknown(name: &str) -> Failure {
@@ -141,7 +194,10 @@ fn unknown(name: &str) -> Failure {
         None => {
             let policies: Vec<String> = policies.into_iter().map(prefixed).collect();
             let (own, policies) = (Scheduler::OWN.join(", "), policies.join(", "));
-            format!("choose from {own}, {policies}, or name a TOML file: {}FILE", Scheduler::PREFIX)
+            format!(
+                "choose from {own}, {policies}, name a TOML file: {}FILE, or a program in PATH that loads one",
+                Scheduler::PREFIX
+            )
         }
     };
     Failure::Input(anyhow!("there is no scheduler called {name:?}; {mend}"))
@@ -171,7 +227,7 @@ mod tests {
 
     fn error(names: &[&str]) -> String {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        match schedulers(&names) {
+        match schedulers(&names, &mut Files::default()) {
             Err(Failure::Input(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
@@ -179,8 +235,12 @@ mod tests {
 
     #[test]
     fn schedulers_are_found_by_their_names() {
-        let names = ["kernel", "kernel-cache", "hearth:light"].map(str::to_owned);
-        let found = schedulers(&names).unwrap();
+        let names = ["kernel", "kernel-cache", "hearth:light", "sort -k '1 2'"].map(str::to_owned);
+        let mut files = Files::default();
+        let found = schedulers(&names, &mut files).unwrap();
+        let Scheduler::Other(other) = &found[3] else { panic!("{found:?}") };
+        assert!(other.command[0].ends_with("/sort") && other.command[1..] == ["-k", "1 2"]);
+        assert!(files.iter().any(|(place, _)| place.ends_with("sort")));
         assert_eq!(found.iter().map(Scheduler::name).collect::<Vec<_>>(), names);
     }
 
@@ -190,6 +250,8 @@ mod tests {
         assert!(error(&["light"]).contains("did you mean hearth:light?"));
         assert!(error(&["hearth:ligth"]).contains("did you mean light?"));
         assert!(error(&["something-else"]).contains("choose from kernel, kernel-cache, hearth:"));
+        assert!(error(&["sort 'x"]).contains("a quote that does not end"));
+        assert!(error(&[""]).contains("choose from"));
         assert!(error(&["kernel", "kernel"]).contains("two called kernel"));
     }
 }

@@ -1,6 +1,6 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary};
+use super::comparison::{Comparison, Ending, PARTS, SchedulerRuns, Summary};
 use super::programs;
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
@@ -28,6 +28,9 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
         text.push_str(&format!("\nEach program\n\n{}\n", each_program(comparison)));
     }
     text.push_str(&format!("\n{}\n", comparison.sentence()));
+    for Ending { seed, what, .. } in &comparison.endings {
+        text.push_str(&format!("\nSeed {seed}: {what}\n"));
+    }
     if comparison.partial {
         text.push_str("This is partial: some runs were not finished.\n");
     }
@@ -122,6 +125,17 @@ mod tests {
     fn the_docs_tell_of_each_measure() {
         let table = markdown(&MEASURES);
         assert!(include_str!("../../../../docs/emulate.md").contains(&table), "docs/emulate.md:\n{table}");
+    }
+
+    #[test]
+    fn who_was_ended_is_told_below() {
+        let mut compared = comparison(&[("kernel", &[(8, 1)])]);
+        let what = "the guest's kernel ended scx during the run; it had said:\na stall".to_owned();
+        compared.endings.push(Ending { scheduler: "scx".into(), seed: 2, what });
+        assert!(
+            text(&compared, false)
+                .ends_with("\nSeed 2: the guest's kernel ended scx during the run; it had said:\na stall\n")
+        );
     }
 
     #[test]
