@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use hearth_emulate::counts::Task;
-use hearth_emulate::{EmulateError, Emulation, Files, Job, Other, Progress, Run, Scheduler, run_all};
+use hearth_emulate::{EmulateError, Emulation, Files, Job, Other, Progress, Run, Scheduler, Turn, run_all};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use std::path::{Path, PathBuf};
@@ -53,10 +53,10 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
 }
 
 fn runs(emulation: &Emulation, jobs: &[(Scheduler, u64)]) -> Vec<Result<Run, EmulateError>> {
-    let jobs: Vec<Job> =
-        jobs.iter().map(|(scheduler, seed)| Job { scheduler: scheduler.clone(), seed: *seed }).collect();
+    let jobs: Vec<Job> = jobs.iter().map(|(scheduler, seed)| Job::one(scheduler.clone(), *seed)).collect();
     let _turn = hearth_kernel_tests::turn();
-    run_all(emulation, &jobs, 1, &AtomicBool::new(false), &Nobody)
+    let outcomes = run_all(emulation, &jobs, 1, &AtomicBool::new(false), &Nobody);
+    outcomes.into_iter().map(|outcome| outcome.and_then(|mut turns| turns.remove(0))).collect()
 }
 
 fn sorts(run: &Run) -> Vec<&Task> {
@@ -125,6 +125,31 @@ fn any_command_may_load_the_scheduler_and_what_becomes_of_it_is_told() {
     let result = runs(&emulation, &jobs[..1]).pop().unwrap();
     let Err(EmulateError::SchedulerEnded { last_lines, .. }) = result else { panic!("{result:?}") };
     assert!(last_lines.iter().any(|line| line.contains("sysrq")), "{last_lines:?}");
+}
+
+#[test]
+fn turns_of_a_round_find_the_same_pages_and_two_guests_of_rounds_are_alike() {
+    let Some(hearth) = hearth() else { return };
+    let mut emulation = emulation(&hearth, &["sort", FILE]);
+    emulation.copies = 1;
+    let light = Scheduler::Hearth(Box::new(Policy::load("light").unwrap()));
+    let turn = |(scheduler, round): (&Scheduler, u32)| Turn { scheduler: scheduler.clone(), round };
+    let kernel = Scheduler::Kernel;
+    let order = [(&kernel, 0), (&kernel, 1), (&light, 1), (&light, 2), (&kernel, 2)];
+    let job = Job { turns: order.map(turn).into(), seed: 1 };
+    let turns = hearth_kernel_tests::turn();
+    let guests = run_all(&emulation, &[job.clone(), job], 1, &AtomicBool::new(false), &Nobody);
+    drop(turns);
+    let guests: Vec<Vec<Run>> =
+        guests.into_iter().map(|guest| guest.unwrap().into_iter().map(Result::unwrap).collect()).collect();
+    assert_eq!(guests[0], guests[1]);
+    let runs = &guests[0];
+    assert!(runs.iter().map(|run| run.round).eq([0, 1, 1, 2, 2]));
+    assert!(runs.iter().all(|run| sorts(run).len() == 1));
+    let frames: Vec<&str> = runs.iter().map(|run| run.frames.as_str()).collect();
+    assert_eq!((frames[1], frames[3]), (frames[2], frames[4]));
+    assert_ne!(frames[1], frames[3], "each round has pages of its own");
+    assert_eq!((runs[2].scheduler.as_str(), runs[4].scheduler.as_str()), ("hearth:light", "kernel"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::counts::Region;
 use crate::script::{self, Work};
-use crate::{EmulateError, Files, Scheduler, plugin, topology};
+use crate::{EmulateError, Files, Job, Outcome, Turn, plugin, topology};
 use hearth_guest::{Guest, GuestError, Kernel, Mode};
 use hearth_machine::Machine;
 use serde::Serialize;
@@ -47,7 +47,7 @@ pub struct Emulation {
     pub is_timed: bool,
     /// The guest's memory; nothing for as much as the files make likely.
     pub memory_mib: Option<usize>,
-    /// When a guest is killed, in time of the host.
+    /// When a guest is killed, in time of the host, for each turn that it has.
     pub limit: Duration,
 }
 
@@ -58,6 +58,8 @@ pub struct Run {
     pub scheduler: String,
     /// The seed.
     pub seed: u64,
+    /// The round, from 1, of those of one guest; 0 of what only prepares it.
+    pub round: u32,
     /// Picoseconds of a cycle of the machine.
     pub cycle_ps: u64,
     /// Which page frames the command's files are on, as a checksum: the same for a seed, whoever schedules.
@@ -81,17 +83,18 @@ impl Emulation {
         hearth_guest::ready(Kernel::Pinned).map_err(EmulateError::NotReady)
     }
 
-    /// Boots a guest, runs the command in it under a scheduler, and returns what was counted. Whatever
+    /// Boots a guest, runs the command in it in each turn of a job, and returns what was counted. Whatever
     /// happens, the guest has ended then.
     ///
     /// # Errors
-    /// A guest or a command that does not end well, or that was stopped.
-    pub fn run(&self, scheduler: &Scheduler, seed: u64, stop: &AtomicBool) -> Result<Run, EmulateError> {
-        let name = scheduler.name();
+    /// A guest that does not end well, or that was stopped. A command or a scheduler that does not is an error of its
+    /// turn.
+    pub fn run(&self, job: &Job, stop: &AtomicBool) -> Outcome {
+        let name = job.turns.first().map_or_else(String::new, |turn| turn.scheduler.name());
         let folder = tempfile::Builder::new().prefix("hearth-emulate-").tempdir();
         let folder = folder.map_err(|error| EmulateError::File { path: std::env::temp_dir(), error })?;
         let out = folder.path().join("counts.json");
-        let guest = self.guest(scheduler, seed, folder.path(), &out)?;
+        let guest = self.guest(job, folder.path(), &out)?;
         let work = Work {
             command: &self.command,
             folder: &self.folder,
@@ -100,38 +103,44 @@ impl Emulation {
             shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
                 / SHUFFLED,
         };
-        let script = script::text(&work, scheduler, seed);
+        let script = script::text(&work, job);
         let output = guest.run_unless(&padded(script), stop).map_err(|error| self.trouble(&name, error))?;
-        let said = script::check(&output, scheduler)?;
-        let (cycle_ps, region) =
-            plugin::read(&out).map_err(|what| EmulateError::Counts { scheduler: name.clone(), what })?;
-        Ok(Run {
-            scheduler: name,
-            seed,
-            cycle_ps,
-            frames: said.frames,
-            scheduler_said: said.scheduler,
-            region,
-        })
+        let counts = plugin::read(&out);
+        let turn = |(place, turn): (usize, &Turn)| {
+            let scheduler = turn.scheduler.name();
+            let said = script::check(&output, &turn.scheduler, place, script::shuffled(job, place))?;
+            let of_turn = |(cycle_ps, regions): &(u64, Vec<Region>)| {
+                Ok((*cycle_ps, plugin::region(regions, &script::region(place))?))
+            };
+            let (cycle_ps, region) = counts
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(of_turn)
+                .map_err(|what| EmulateError::Counts { scheduler: scheduler.clone(), what })?;
+            Ok(Run {
+                scheduler,
+                seed: job.seed,
+                round: turn.round,
+                cycle_ps,
+                frames: said.frames,
+                scheduler_said: said.scheduler,
+                region,
+            })
+        };
+        Ok(job.turns.iter().enumerate().map(turn).collect())
     }
 
     /// A guest whose kernel cannot tell, until its scheduler starts, which it will be: it has the same files,
     /// Hearth among them, which are as long. So it executes the same instructions, and puts everything on
     /// the same page frames.
-    fn guest(
-        &self,
-        scheduler: &Scheduler,
-        seed: u64,
-        folder: &Path,
-        out: &Path,
-    ) -> Result<Guest, EmulateError> {
+    fn guest(&self, job: &Job, folder: &Path, out: &Path) -> Result<Guest, EmulateError> {
         let shape = topology::shape(&self.machine)?;
         let machine = written(folder.join("machine.toml"), &self.machine.to_toml())?;
         let places: Vec<String> =
             self.files.iter().map(|(place, _)| format!("{}\n", place.display())).collect();
         let list = written(folder.join("files"), &places.concat())?;
         let memory = self.node_memory_mib();
-        let arguments = plugin::arguments(&machine, out, self.is_timed, seed, &memory);
+        let arguments = plugin::arguments(&machine, out, self.is_timed, job.seed, &memory);
         let mut guest = Guest::new(Kernel::Pinned)
             .shape(shape)
             .node_memory_mib(&memory)
@@ -140,14 +149,18 @@ impl Emulation {
             .kernel_arguments(QUICK_BOOT)
             .file(list, script::LIST_FILE)
             .plugin(&plugin::library()?, &arguments)
-            .limit(self.limit);
+            .limit(self.limit.saturating_mul(job.turns.len() as u32));
         guest = self.files.iter().fold(guest, |guest, (place, host)| guest.file(host, place));
-        let policy = written(folder.join("policy.toml"), &padded(scheduler.policy_text()))?;
+        for (number, scheduler) in script::schedulers(job).into_iter().enumerate() {
+            let policy =
+                written(folder.join(format!("policy-{number}.toml")), &padded(scheduler.policy_text()))?;
+            guest = guest.file(policy, script::policy_file(number));
+        }
         let missing = |error: GuestError| EmulateError::Program {
             program: self.hearth.clone(),
             what: error.to_string(),
         };
-        guest.file(policy, script::POLICY_FILE).program(&self.hearth, script::HEARTH, &[]).map_err(missing)
+        guest.program(&self.hearth, script::HEARTH, &[]).map_err(missing)
     }
 
     /// The guest's memory, the same under every scheduler: Hearth's program has room in it where it is not.

@@ -19,5 +19,5 @@ pub use emulation::{Emulation, Run};
 pub use error::EmulateError;
 pub use files::Files;
 pub use plugin::arguments as plugin_arguments;
-pub use runner::{Job, Progress, run_all};
+pub use runner::{Job, Outcome, Progress, Turn, run_all};
 pub use scheduler::{Named, Other, Scheduler};

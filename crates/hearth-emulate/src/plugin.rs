@@ -2,7 +2,6 @@
 
 use crate::EmulateError;
 use crate::counts::{Region, Report, SCHEMA};
-use crate::script::REGION;
 use serde::Deserialize;
 use std::env;
 use std::fs;
@@ -58,8 +57,8 @@ struct Format {
     schema: u32,
 }
 
-/// The counts of the command's region, or what is wrong with them.
-pub(crate) fn read(out: &Path) -> Result<(u64, Region), String> {
+/// The picoseconds of a cycle and the counts of all regions, or what is wrong with them.
+pub(crate) fn read(out: &Path) -> Result<(u64, Vec<Region>), String> {
     let text = fs::read(out).map_err(|error| format!("{}: {error}", out.display()))?;
     let Format { schema } = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
     if schema != SCHEMA {
@@ -68,22 +67,30 @@ pub(crate) fn read(out: &Path) -> Result<(u64, Region), String> {
         ));
     }
     let report: Report = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-    let found = report.regions.into_iter().find(|region| region.name == REGION);
-    let region = found.ok_or_else(|| format!("there is no region {REGION:?}"))?;
+    Ok((report.cycle_ps, report.regions))
+}
+
+/// The region of a name, or what is wrong with it.
+pub(crate) fn region(regions: &[Region], name: &str) -> Result<Region, String> {
+    let found = regions.iter().find(|region| region.name == name);
+    let region = found.ok_or_else(|| format!("there is no region {name:?}"))?;
     if !region.is_ended {
-        return Err(format!("region {REGION:?} has no end, so what came after the command was counted, too"));
+        return Err(format!("region {name:?} has no end, so what came after the command was counted, too"));
     }
-    Ok((report.cycle_ps, region))
+    Ok(region.clone())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const REGION: &str = "command-1";
+
     fn read_text(text: &str) -> Result<(u64, Region), String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), text).unwrap();
-        read(file.path())
+        let (cycle_ps, regions) = read(file.path())?;
+        Ok((cycle_ps, region(&regions, REGION)?))
     }
 
     fn report(schema: u32, name: &str) -> String {

@@ -5,14 +5,33 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// One run to be made.
+/// A guest to be booted, and what it runs, one after the other.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Who schedules.
-    pub scheduler: Scheduler,
-    /// What varies between runs of one scheduler.
+    /// At least one.
+    pub turns: Vec<Turn>,
+    /// What varies between guests.
     pub seed: u64,
 }
+
+/// The command under a scheduler.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Who schedules.
+    pub scheduler: Scheduler,
+    /// From 1; 0 of a turn that only prepares the guest. All turns of a round begin alike: the same start order, the same order of page frames.
+    pub round: u32,
+}
+
+impl Job {
+    /// A guest for one turn.
+    pub fn one(scheduler: Scheduler, seed: u64) -> Self {
+        Self { turns: vec![Turn { scheduler, round: 1 }], seed }
+    }
+}
+
+/// What came of a guest: of each of its turns, or why there is none.
+pub type Outcome = Result<Vec<Result<Run, EmulateError>>, EmulateError>;
 
 /// Is told how far the runs are.
 pub trait Progress: Sync {
@@ -22,7 +41,7 @@ pub trait Progress: Sync {
     fn ended(&self, job: &Job, done: usize, all: usize);
 }
 
-/// Makes all runs, `threads` at a time, and returns them in their order. When `stop` becomes true,
+/// Runs all guests, `threads` at a time, and returns what came of them in their order. When `stop` becomes true,
 /// those under way are ended, and no other begins: those are errors that say so.
 pub fn run_all(
     emulation: &Emulation,
@@ -30,16 +49,15 @@ pub fn run_all(
     threads: usize,
     stop: &AtomicBool,
     progress: &dyn Progress,
-) -> Vec<Result<Run, EmulateError>> {
+) -> Vec<Outcome> {
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let results: Vec<Mutex<Option<Result<Run, EmulateError>>>> =
-        jobs.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Outcome>>> = jobs.iter().map(|_| Mutex::new(None)).collect();
     let work = || {
         while !stop.load(Ordering::Relaxed) {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else { break };
             progress.began(job);
-            let result = emulation.run(&job.scheduler, job.seed, stop);
+            let result = emulation.run(job, stop);
             *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             progress.ended(job, done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
         }

@@ -2,14 +2,10 @@
 
 use crate::files::KERNEL_CONFIG;
 use crate::scheduler::Other;
-use crate::{EmulateError, Scheduler};
+use crate::{EmulateError, Job, Scheduler, Turn};
 use hearth_guest::Output;
 use std::path::Path;
 
-/// The name of the region in which the command runs.
-pub(crate) const REGION: &str = "command";
-/// Where the policy's text is in the guest.
-pub(crate) const POLICY_FILE: &str = "/hearth-policy.toml";
 /// Names the files that the guest has of this host, a line each.
 pub(crate) const LIST_FILE: &str = "/hearth-files";
 /// Where Hearth is in the guest, apart from the command's programs.
@@ -24,6 +20,8 @@ const LAST_LINES: usize = 20;
 /// place of it for each of many seeds.
 const LATER_US: u64 = 337;
 const TICK_US: u64 = 4000;
+/// Between the seeds of two rounds.
+const SEEDS: u64 = 1_000_003;
 
 /// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
 const SETTLE_S: u32 = 2;
@@ -55,29 +53,87 @@ pub(crate) struct Work<'a> {
     pub(crate) shuffled_mib: usize,
 }
 
-/// The script for a scheduler and a seed. Each of its sections ends with a `status=` line.
-pub(crate) fn text(work: &Work, scheduler: &Scheduler, seed: u64) -> String {
+/// The region in which the command runs, by the place of its turn, from 0.
+pub(crate) fn region(place: usize) -> String {
+    format!("command-{place}")
+}
+
+/// Where a scheduler's policy is in the guest, by its place among [`schedulers`].
+pub(crate) fn policy_file(number: usize) -> String {
+    format!("/hearth-policy-{number}.toml")
+}
+
+/// The schedulers of a job, each once.
+pub(crate) fn schedulers(job: &Job) -> Vec<&Scheduler> {
+    let mut schedulers: Vec<&Scheduler> = Vec::new();
+    for Turn { scheduler, .. } in &job.turns {
+        if !schedulers.contains(&scheduler) {
+            schedulers.push(scheduler);
+        }
+    }
+    schedulers
+}
+
+/// What varies from round to round and from seed to seed.
+fn seed_of(seed: u64, round: u32) -> u64 {
+    seed + SEEDS * u64::from(round.saturating_sub(1))
+}
+
+/// The script of a job. Each of its sections ends with a `status=` line; those of a turn have its place behind their
+/// names.
+pub(crate) fn text(work: &Work, job: &Job) -> String {
+    let schedulers = schedulers(job);
+    // Files of the host may be below /tmp, which the guest's own would hide.
+    let begin = format!(
+        "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
+         {QUIET}\n\
+         knob=$(cat {CACHE_KNOB} 2>/dev/null)\n\
+         section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n",
+        folder = quoted(&work.folder.to_string_lossy())
+    );
+    let turn = |(place, turn): (usize, &Turn)| {
+        let number =
+            schedulers.iter().position(|scheduler| **scheduler == turn.scheduler).unwrap_or_default();
+        let Steps { start, stop } = steps(&turn.scheduler, number, work.path);
+        let seed = seed_of(job.seed, turn.round);
+        let shuffle =
+            if shuffled(job, place) == place { shuffle_text(work, place, seed) } else { String::new() };
+        shuffle + &turn_text(work, place, seed, &start, &stop)
+    };
+    let turns: String = job.turns.iter().enumerate().map(turn).collect();
+    begin + &turns
+}
+
+/// The place of the turn in which the files of a turn were put where they are: the first of its round.
+pub(crate) fn shuffled(job: &Job, place: usize) -> usize {
+    let round = job.turns[place].round;
+    job.turns[..place].iter().rposition(|turn| turn.round != round).map_or(0, |before| before + 1)
+}
+
+fn shuffle_text(work: &Work, place: usize, seed: u64) -> String {
+    let shuffled_mib = work.shuffled_mib;
+    // Who has shuffled before holds memory until then, and memory is in pieces.
+    let as_new = if place == 0 { "" } else { "killall hearth-region; echo 1 >/proc/sys/vm/compact_memory\n" };
+    format!(
+        "{as_new}section shuffle-{place}\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n"
+    )
+}
+
+fn turn_text(work: &Work, place: usize, seed: u64, start: &str, stop: &str) -> String {
     let folder = quoted(&work.folder.to_string_lossy());
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
     let (command, path) = (words.join(" "), quoted(work.path));
-    let shuffled_mib = work.shuffled_mib;
-    let (copies, later_us) = (work.copies, seed * LATER_US % TICK_US);
-    let Steps { start, stop } = steps(scheduler, work.path);
-    // Files of the host may be below /tmp, which the guest's own would hide.
+    let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(place));
     format!(
-        "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
-         {QUIET}\n\
-         section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n\
-         section shuffle\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
-         section start\n{start}\n\
+        "section start-{place}\n{start}\n\
          sleep {SETTLE_S}; usleep {later_us}\n\
-         section command\n\
+         section command-{place}\n\
          (cd {folder}; PATH={path}; HOME=/root; export PATH HOME\n\
-         exec /bin/hearth-region run {REGION} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
+         exec /bin/hearth-region run {region} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
          echo status=$?\n\
-         section said\ntail -n {LAST_LINES} /hearth-said\n\
+         section said-{place}\ntail -n {LAST_LINES} /hearth-said\n\
          [ -z \"$(tail -c 1 /hearth-said)\" ] || echo\n\
-         section stop\n{stop}\n"
+         section stop-{place}\n{stop}\n"
     )
 }
 
@@ -86,20 +142,22 @@ struct Steps {
     stop: String,
 }
 
-/// Has the scheduler take over, and says at the end whether it still did.
-fn steps(scheduler: &Scheduler, path: &str) -> Steps {
+/// Has the scheduler take over, and says at the end whether it still did. `number`: its place among [`schedulers`].
+fn steps(scheduler: &Scheduler, number: usize, path: &str) -> Steps {
+    let policy_file = policy_file(number);
+    let as_before = format!("[ -z \"$knob\" ] || echo $knob >{CACHE_KNOB}; echo status=0");
     let knob = |on: u32| format!("echo {on} 2>&1 >{CACHE_KNOB}; grep -qx {on} {CACHE_KNOB}; echo status=$?");
     match scheduler {
         // A kernel without the knob has none to switch off.
         Scheduler::Kernel => Steps {
             start: format!("if [ -e {CACHE_KNOB} ]; then {}; else echo status=0; fi", knob(0)),
-            stop: "echo status=0".into(),
+            stop: as_before,
         },
-        Scheduler::KernelCache => Steps { start: knob(1), stop: "echo status=0".into() },
+        Scheduler::KernelCache => Steps { start: knob(1), stop: as_before },
         Scheduler::Hearth(_) => Steps {
             // Its planner loads programs of its own when the scheduler runs already.
             start: format!(
-                "{HEARTH} start --policy {POLICY_FILE}; echo status=$?\n\
+                "{HEARTH} start --policy {policy_file}; echo status=$?\n\
                  for try in $(seq 100); do {HEARTH} status | grep -q 'last step' && break; usleep 100000; done"
             ),
             stop: format!(
@@ -116,6 +174,8 @@ fn steps(scheduler: &Scheduler, path: &str) -> Steps {
 fn other_steps(other: &Other, path: &str) -> Steps {
     let words: Vec<String> = other.command.iter().map(|word| quoted(word)).collect();
     let (command, path) = (words.join(" "), quoted(path));
+    let program = other.command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
+    let name = quoted(&program.to_string_lossy());
     let told = format!(
         "tail -n {LAST_LINES} {SCHEDULER_SAID}; \
          [ -z \"$(tail -c 1 {SCHEDULER_SAID})\" ] || echo; dmesg | grep sched_ext | tail -n {LAST_LINES}"
@@ -139,7 +199,10 @@ fn other_steps(other: &Other, path: &str) -> Steps {
             "if grep -qx enabled {STATE} && [ \"$(cat {LOADED})\" = \"$loaded\" ]; then ended=0; \
              else ended=1; fi\n\
              {told}\n\
-             kill -INT $scheduler 2>/dev/null; echo status=$ended"
+             kill -INT $scheduler 2>/dev/null || killall -INT {name} 2>/dev/null\n\
+             for try in $(seq 100); do grep -qx enabled {STATE} || break; usleep 100000; done\n\
+             if grep -qx enabled {STATE}; then echo S >/proc/sysrq-trigger; sleep 1; fi\n\
+             kill -KILL $scheduler 2>/dev/null; wait $scheduler 2>/dev/null; echo status=$ended"
         ),
     }
 }
@@ -158,24 +221,30 @@ pub(crate) struct Said {
     pub(crate) scheduler: Vec<String>,
 }
 
-/// Whether all went well, of what the guest printed.
-pub(crate) fn check(output: &Output, scheduler: &Scheduler) -> Result<Said, EmulateError> {
+/// Whether all went well in a turn, of what the guest printed; `shuffled`: see there.
+pub(crate) fn check(
+    output: &Output,
+    scheduler: &Scheduler,
+    place: usize,
+    shuffled: usize,
+) -> Result<Said, EmulateError> {
     let name = scheduler.name();
-    let (started, start) = status(output, "start", &name)?;
+    let of = |section: &str| format!("{section}-{place}");
+    let (started, start) = status(output, &of("start"), &name)?;
     if started != 0 {
         return Err(EmulateError::NoScheduler { scheduler: name, last_lines: start });
     }
-    let (ended, stop) = status(output, "stop", &name)?;
+    let (ended, stop) = status(output, &of("stop"), &name)?;
     if ended != 0 {
         return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: stop });
     }
-    let (code, _) = status(output, "command", &name)?;
+    let (code, _) = status(output, &of("command"), &name)?;
     if code != 0 {
-        let last_lines = output.section("said").map(|said| said.lines.clone()).unwrap_or_default();
+        let last_lines = output.section(&of("said")).map(|said| said.lines.clone()).unwrap_or_default();
         return Err(EmulateError::Command { scheduler: name, code, last_lines });
     }
     counted(output, "symbols", &name)?;
-    let said = counted(output, "shuffle", &name)?;
+    let said = counted(output, &format!("shuffle-{shuffled}"), &name)?;
     let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
     let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
     let frames =
@@ -218,8 +287,7 @@ mod tests {
         let folder = Path::new("/home/it's here");
         text(
             &Work { command: &command, folder, path: "/usr/bin:/bin", copies: 3, shuffled_mib: 32 },
-            scheduler,
-            seed,
+            &Job::one(scheduler.clone(), seed),
         )
     }
 
@@ -230,9 +298,24 @@ mod tests {
     #[test]
     fn words_reach_the_command_as_they_are() {
         let text = script(&["sh", "-c", "echo '$x' \"y\""], &Scheduler::Kernel, 2);
-        assert!(text.contains("run command 3 2 -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
+        assert!(text.contains("run command-0 3 2 -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
         assert!(text.contains("cd '/home/it'\\''s here';"), "{text}");
         assert!(text.contains("sleep 2; usleep 674\n"), "{text}");
+    }
+
+    #[test]
+    fn turns_of_a_round_find_files_in_the_same_place() {
+        let turn = |round| Turn { scheduler: Scheduler::Kernel, round };
+        let job = Job { turns: [0, 1, 1, 2, 2].map(turn).into(), seed: 3 };
+        assert_eq!([0, 1, 2, 3, 4].map(|place| shuffled(&job, place)), [0, 1, 1, 3, 3]);
+        let command = ["true".to_owned()];
+        let work = Work { command: &command, folder: "/".as_ref(), path: "/bin", copies: 1, shuffled_mib: 8 };
+        let text = text(&work, &job);
+        for place in 0..5 {
+            assert_eq!(text.contains(&format!("section shuffle-{place}\n")), shuffled(&job, place) == place);
+            assert!(text.contains(&format!("run command-{place} 1 ")));
+        }
+        assert!(text.contains(&format!("shuffle 8 {} ", 3 + SEEDS)));
     }
 
     #[test]
@@ -267,11 +350,11 @@ mod tests {
         Output {
             sections: vec![
                 with_status("symbols", 0, "pid=1 comm=2"),
-                with_status("shuffle", 0, "frames=1f"),
-                with_status("start", start, "no BTF"),
-                section("command", &[format!("status={code}")]),
-                section("said", &["oh dear".to_owned()]),
-                with_status("stop", stop, "a stall"),
+                with_status("shuffle-0", 0, "frames=1f"),
+                with_status("start-0", start, "no BTF"),
+                section("command-0", &[format!("status={code}")]),
+                section("said-0", &["oh dear".to_owned()]),
+                with_status("stop-0", stop, "a stall"),
             ],
             status: 0,
             kernel_log: Vec::new(),
@@ -281,10 +364,10 @@ mod tests {
 
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
-        let error = |output: Output| check(&output, &hearth()).unwrap_err().to_string();
+        let error = |output: Output| check(&output, &hearth(), 0, 0).unwrap_err().to_string();
         let said = |scheduler: Vec<String>| Said { frames: "1f".into(), scheduler };
-        assert_eq!(check(&output(0, 0, 0), &hearth()).unwrap(), said(Vec::new()));
-        assert_eq!(check(&output(0, 0, 0), &other()).unwrap(), said(vec!["a stall".into()]));
+        assert_eq!(check(&output(0, 0, 0), &hearth(), 0, 0).unwrap(), said(Vec::new()));
+        assert_eq!(check(&output(0, 0, 0), &other(), 0, 0).unwrap(), said(vec!["a stall".into()]));
         assert!(
             error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
         );

@@ -6,6 +6,7 @@ mod figure;
 pub mod format;
 pub mod measure;
 mod page;
+pub mod pairs;
 pub mod perfetto;
 pub mod plot;
 

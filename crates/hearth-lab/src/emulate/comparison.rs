@@ -1,5 +1,6 @@
 //! The runs of one command under several schedulers, side by side.
 
+use super::pairs::PairsOf;
 use hearth_emulate::Run;
 use hearth_emulate::counts::{Causes, Counts, Task};
 use hearth_report::bars::CAUSES;
@@ -22,6 +23,9 @@ pub struct Comparison {
     pub is_timed: bool,
     /// The seeds that were asked for.
     pub seeds: Vec<u64>,
+    /// How many rounds each guest had, one for each seed; nothing if each run had a guest of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
     /// Whether runs are missing because of an interruption or a failure.
     pub partial: bool,
     /// The schedulers, as given; only those with a finished run.
@@ -29,6 +33,9 @@ pub struct Comparison {
     /// Runs whose scheduler did not start, or was ended by the kernel: they have no figures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub endings: Vec<Ending>,
+    /// With rounds: what pairs of the same round say of each scheduler but the first, and of the first once more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairsOf>,
 }
 
 /// How a scheduler ended.
@@ -38,6 +45,8 @@ pub struct Ending {
     pub scheduler: String,
     /// The seed.
     pub seed: u64,
+    /// The round of that guest.
+    pub round: u32,
     /// What happened, and what it and the kernel said of it.
     pub what: String,
 }
@@ -73,6 +82,22 @@ pub struct Summary {
 
 /// The place of the guest's clock among [`MEASURES`].
 const CLOCK: usize = 3;
+
+/// What of a run is compared pair by pair.
+pub struct OfRun {
+    /// As in [`MEASURES`].
+    pub key: &'static str,
+    /// As in [`MEASURES`].
+    pub name: &'static str,
+    pub of: fn(&Run) -> f64,
+}
+
+/// Time by the guest's clock, CPU time, misses.
+pub const OF_RUN: [OfRun; 3] = [
+    OfRun { key: "guest_ms", name: "elapsed", of: |run| run.region.guest_ns as f64 / 1e6 },
+    OfRun { key: "cpu_ms", name: "CPU time", of: |run| Summary::of(std::slice::from_ref(run)).cpu_ms.mean },
+    OfRun { key: "misses", name: "misses", of: |run| Summary::of(std::slice::from_ref(run)).misses.mean },
+];
 
 type Of = Measure<Summary>;
 
@@ -343,6 +368,7 @@ pub mod tests {
         Run {
             scheduler: scheduler.into(),
             seed,
+            round: 1,
             cycle_ps: 1000,
             frames: seed.to_string(),
             scheduler_said: Vec::new(),
@@ -367,6 +393,8 @@ pub mod tests {
             seeds: (1..=schedulers[0].1.len() as u64).collect(),
             partial: false,
             endings: Vec::new(),
+            rounds: None,
+            pairs: Vec::new(),
             schedulers: schedulers.iter().map(runs).collect(),
         }
     }

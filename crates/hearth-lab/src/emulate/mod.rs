@@ -3,6 +3,7 @@
 
 mod comparison;
 mod page;
+mod pairs;
 mod plan;
 mod programs;
 mod table;
@@ -44,6 +45,10 @@ pub struct Arguments {
     /// means, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
+    /// Let the schedulers take turns in one guest for each seed, so many rounds; what is reported then are ratios of
+    /// pairs of the same round, with their interval, and whether they differ
+    #[arg(long, value_name = "N", value_parser = rounds)]
+    rounds: Option<u32>,
     /// Run so many copies of the command at once; each has its number, from 0, in HEARTH_COPY
     #[arg(long, value_name = "N", default_value = "1", value_parser = copies)]
     copies: usize,
@@ -64,7 +69,7 @@ pub struct Arguments {
     /// The guest's memory in MiB [default: as the files make likely]
     #[arg(long, value_name = "MIB", value_parser = memory)]
     memory: Option<usize>,
-    /// When a guest that has not ended is killed
+    /// When a guest that has not ended is killed; with --rounds, for each turn
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     limit: Duration,
     /// Show each program as well
@@ -79,6 +84,11 @@ pub struct Arguments {
     /// The command, whose output goes nowhere
     #[arg(last = true, value_name = "COMMAND", required = true)]
     command: Vec<String>,
+}
+
+/// One round has no spread.
+fn rounds(text: &str) -> Result<u32, String> {
+    values::count(text, 2..=100).map(|rounds| rounds as u32)
 }
 
 fn copies(text: &str) -> Result<usize, String> {
@@ -102,7 +112,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !comparison.schedulers.is_empty() {
         show(arguments, &comparison)?;
     }
-    failure::of_runs(&errors, plan.jobs.len(), stop.load(Ordering::Relaxed))
+    failure::of_runs(&errors, plan.runs(), stop.load(Ordering::Relaxed))
 }
 
 impl Progress for Bar {
@@ -116,7 +126,10 @@ impl Progress for Bar {
 }
 
 fn name(job: &Job) -> String {
-    format!("{}, seed {}", job.scheduler.name(), job.seed)
+    match &job.turns[..] {
+        [turn] => format!("{}, seed {}", turn.scheduler.name(), job.seed),
+        turns => format!("{} turns, seed {}", turns.len(), job.seed),
+    }
 }
 
 #[derive(Serialize)]

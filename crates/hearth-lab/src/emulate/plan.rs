@@ -2,12 +2,15 @@
 
 use super::Arguments;
 use super::comparison::{Comparison, Ending, SchedulerRuns};
+use super::pairs;
 use crate::names::machine;
 use anyhow::{Context, anyhow};
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, POLICY};
 use hearth_command::program;
-use hearth_emulate::{EmulateError, Emulation, Files, Job, Named, Other, Run, Scheduler, topology};
+use hearth_emulate::{
+    EmulateError, Emulation, Files, Job, Named, Other, Outcome, Run, Scheduler, Turn, topology,
+};
 use hearth_machine::located;
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,9 +24,12 @@ const SLOW: f64 = 4.0;
 pub struct Plan {
     pub emulation: Emulation,
     pub jobs: Vec<Job>,
+    /// What each turn of each job is.
+    places: Vec<Vec<Place>>,
     schedulers: Vec<Scheduler>,
     command: String,
     seeds: Vec<u64>,
+    rounds: Option<u32>,
     /// Other schedulers are to be loaded, and the configuration of the guest's kernel is not here.
     lacks_config: bool,
 }
@@ -53,12 +59,16 @@ impl Plan {
         };
         emulation.check().map_err(|error| Failure::Code(4, error.into()))?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();
-        // Seeds outside, schedulers inside: what an interruption leaves can be compared.
-        let job = |seed: u64, scheduler: &Scheduler| Job { scheduler: scheduler.clone(), seed };
-        let jobs =
-            seeds.iter().flat_map(|&seed| schedulers.iter().map(move |scheduler| job(seed, scheduler)));
-        let jobs = jobs.collect();
-        Ok(Self { emulation, jobs, schedulers, command: arguments.command.join(" "), seeds, lacks_config })
+        let places = places(&schedulers, &seeds, arguments.rounds);
+        let turn =
+            |place: &Place| Turn { scheduler: schedulers[place.scheduler].clone(), round: place.round };
+        let jobs = places
+            .iter()
+            .map(|(seed, places)| Job { turns: places.iter().map(turn).collect(), seed: *seed })
+            .collect();
+        let places = places.into_iter().map(|(_, places)| places).collect();
+        let (command, rounds) = (arguments.command.join(" "), arguments.rounds);
+        Ok(Self { emulation, jobs, places, schedulers, command, seeds, rounds, lacks_config })
     }
 
     /// What a reader of the figures should know beforehand.
@@ -76,32 +86,49 @@ impl Plan {
              tools/install-guest config gets it"
                 .to_owned()
         });
-        slow.into_iter().chain(lacks_config).collect()
+        let few = self.rounds.and_then(|rounds| pairs::note(rounds * self.seeds.len() as u32));
+        slow.into_iter().chain(lacks_config).chain(few).collect()
+    }
+
+    /// How many runs there are to be.
+    pub fn runs(&self) -> usize {
+        self.places.iter().flatten().filter(|place| place.round > 0).count()
     }
 
     /// The finished runs side by side, and what went wrong with the others.
-    pub fn collect(&self, results: Vec<Result<Run, EmulateError>>) -> (Comparison, Vec<EmulateError>) {
+    pub fn collect(&self, results: Vec<Outcome>) -> (Comparison, Vec<EmulateError>) {
         let mut runs: Vec<Vec<Run>> = self.schedulers.iter().map(|_| Vec::new()).collect();
+        let mut again = Vec::new();
         let (mut errors, mut endings) = (Vec::new(), Vec::new());
-        let any_ran = results.iter().any(Result::is_ok);
-        for (index, result) in results.into_iter().enumerate() {
-            match result {
-                Ok(run) => runs[index % self.schedulers.len()].push(run),
-                // Beside others that were compared, this is what came of it.
-                Err(error) if any_ran && is_ending(&error, &self.jobs[index].scheduler) => {
-                    let Job { scheduler, seed } = &self.jobs[index];
-                    endings.push(Ending {
-                        scheduler: scheduler.name(),
-                        seed: *seed,
-                        what: error.to_string(),
-                    });
+        let any_ran = results.iter().flatten().flatten().any(Result::is_ok);
+        for (job, result) in results.into_iter().enumerate() {
+            let turns = match result {
+                Ok(turns) => turns,
+                Err(error) => {
+                    errors.extend((!error.is_interruption()).then_some(error));
+                    continue;
                 }
-                Err(error) if !error.is_interruption() => errors.push(error),
-                Err(_) => {}
+            };
+            for (place, result) in self.places[job].iter().zip(turns) {
+                let scheduler = &self.schedulers[place.scheduler];
+                match result {
+                    Ok(_) if place.round == 0 => {}
+                    Ok(run) if place.is_again => again.push(run),
+                    Ok(run) => runs[place.scheduler].push(run),
+                    // Beside others that were compared, this is what came of it.
+                    Err(error) if any_ran && is_ending(&error, scheduler) => endings.push(Ending {
+                        scheduler: scheduler.name(),
+                        seed: self.jobs[job].seed,
+                        round: place.round,
+                        what: error.to_string(),
+                    }),
+                    Err(error) => errors.push(error),
+                }
             }
         }
-        let all = runs.iter().map(Vec::len).sum::<usize>() + endings.len();
-        let partial = all < self.jobs.len();
+        let done = runs.iter().map(Vec::len).sum::<usize>() + again.len() + endings.len();
+        let partial = done < self.runs();
+        let pairs = self.rounds.map_or_else(Vec::new, |_| pairs::of(&self.schedulers, &runs, &again));
         let named = self.schedulers.iter().zip(runs);
         let schedulers = named.filter_map(|(scheduler, runs)| {
             SchedulerRuns::new(&scheduler.name(), &scheduler.description(), runs)
@@ -114,12 +141,56 @@ impl Plan {
             copies: self.emulation.copies,
             is_timed: self.emulation.is_timed,
             seeds: self.seeds.clone(),
+            rounds: self.rounds,
             partial,
             schedulers: schedulers.collect(),
+            pairs,
             endings,
         };
         (comparison, errors)
     }
+}
+
+/// What a turn of a guest is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// By its number.
+    scheduler: usize,
+    /// 0: not counted.
+    round: u32,
+    /// It is the first scheduler once more, which shows what turns of one guest leave to each other.
+    is_again: bool,
+}
+
+/// The turns of each guest, with its seed. Without rounds each run has a guest of its own: seeds outside, schedulers
+/// inside, so that what an interruption leaves can be compared. With rounds a seed is a guest; its rounds run forwards
+/// and backwards in turn (ABBA), beginning with another scheduler for each seed. The first turn is not counted: no other finds memory as new.
+fn places(schedulers: &[Scheduler], seeds: &[u64], rounds: Option<u32>) -> Vec<(u64, Vec<Place>)> {
+    let Some(rounds) = rounds else {
+        let one = |scheduler| vec![Place { scheduler, round: 1, is_again: false }];
+        let of_seed = |&seed: &u64| (0..schedulers.len()).map(move |scheduler| (seed, one(scheduler)));
+        return seeds.iter().flat_map(of_seed).collect();
+    };
+    let of_seed = |&seed: &u64| {
+        let round = |round: u32| {
+            let mut turns: Vec<Place> = (0..=schedulers.len())
+                .map(|number| Place {
+                    scheduler: number % schedulers.len(),
+                    round,
+                    is_again: number == schedulers.len(),
+                })
+                .collect();
+            let length = turns.len();
+            turns.rotate_left((seed as usize - 1) % length);
+            if round.is_multiple_of(2) {
+                turns.reverse();
+            }
+            turns
+        };
+        let first = Place { scheduler: 0, round: 0, is_again: false };
+        (seed, std::iter::once(first).chain((1..=rounds).flat_map(round)).collect())
+    };
+    seeds.iter().map(of_seed).collect()
 }
 
 /// The program that loads Hearth's scheduler, which every guest has: beside this one, or on PATH.
@@ -242,6 +313,22 @@ mod tests {
         assert!(other.command[0].ends_with("/sort") && other.command[1..] == ["-k", "1 2"]);
         assert!(files.iter().any(|(place, _)| place.ends_with("sort")));
         assert_eq!(found.iter().map(Scheduler::name).collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn rounds_run_forwards_and_backwards_with_the_first_scheduler_once_more() {
+        let schedulers = [Scheduler::Kernel, Scheduler::KernelCache];
+        let order = |places: &[Place]| -> Vec<(usize, bool)> {
+            places.iter().map(|place| (place.scheduler, place.is_again)).collect()
+        };
+        let single = places(&schedulers, &[1, 2], None);
+        assert_eq!(single.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [1, 1, 2, 2]);
+        assert!(single.iter().all(|(_, places)| places.len() == 1));
+        let two = places(&schedulers, &[1, 2], Some(2));
+        let (first, second, again) = ((0, false), (1, false), (0, true));
+        assert_eq!(order(&two[0].1), [first, first, second, again, again, second, first]);
+        assert_eq!(order(&two[1].1), [first, second, again, first, first, again, second]);
+        assert!(two[0].1.iter().map(|place| place.round).eq([0, 1, 1, 1, 2, 2, 2]));
     }
 
     #[test]

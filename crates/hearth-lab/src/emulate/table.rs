@@ -1,7 +1,7 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, Ending, PARTS, SchedulerRuns, Summary};
-use super::programs;
+use super::comparison::{Comparison, Ending, OF_RUN, OfRun, PARTS, SchedulerRuns, Summary};
+use super::{pairs, programs};
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
@@ -27,9 +27,17 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
     if verbose {
         text.push_str(&format!("\nEach program\n\n{}\n", each_program(comparison)));
     }
+    if !comparison.pairs.is_empty() {
+        let base = comparison.base().map_or("the first", |base| base.name.as_str());
+        text.push_str(&format!(
+            "\nAgainst {base} in the same round: ratio (95 % interval)\n\n{}\n",
+            pairs_table(comparison)
+        ));
+    }
     text.push_str(&format!("\n{}\n", comparison.sentence()));
-    for Ending { seed, what, .. } in &comparison.endings {
-        text.push_str(&format!("\nSeed {seed}: {what}\n"));
+    for Ending { seed, round, what, .. } in &comparison.endings {
+        let round = comparison.rounds.map_or_else(String::new, |_| format!(", round {round}"));
+        text.push_str(&format!("\nSeed {seed}{round}: {what}\n"));
     }
     if comparison.partial {
         text.push_str("This is partial: some runs were not finished.\n");
@@ -54,6 +62,20 @@ fn table_of_parts(comparison: &Comparison, parts: &Parts<Summary>) -> Table {
         let figures = of(&scheduler.summary);
         let cells = there.iter().map(|&part| spread(&figures[part], format::millions));
         table.add_row(iter::once(name(scheduler)).chain(cells));
+    }
+    table
+}
+
+/// What pairs say. Without a clock of the machine's there is no elapsed time.
+fn pairs_table(comparison: &Comparison) -> Table {
+    let measures: Vec<_> = OF_RUN.iter().filter(|of| comparison.is_timed || of.key != "guest_ms").collect();
+    let names = measures.iter().map(|of| of.name);
+    let header: Vec<&str> = ["scheduler", "pairs"].into_iter().chain(names).collect();
+    let mut table = table(&header, 1);
+    for row in &comparison.pairs {
+        let cell = |of: &&OfRun| number(row.of.get(of.key).map_or_else(String::new, pairs::text));
+        let first = [Cell::new(&row.scheduler).add_attribute(Attribute::Bold), number(row.pairs.to_string())];
+        table.add_row(first.into_iter().chain(measures.iter().map(cell)));
     }
     table
 }
@@ -131,7 +153,7 @@ mod tests {
     fn who_was_ended_is_told_below() {
         let mut compared = comparison(&[("kernel", &[(8, 1)])]);
         let what = "the guest's kernel ended scx during the run; it had said:\na stall".to_owned();
-        compared.endings.push(Ending { scheduler: "scx".into(), seed: 2, what });
+        compared.endings.push(Ending { scheduler: "scx".into(), seed: 2, round: 1, what });
         assert!(
             text(&compared, false)
                 .ends_with("\nSeed 2: the guest's kernel ended scx during the run; it had said:\na stall\n")

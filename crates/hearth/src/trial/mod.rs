@@ -4,7 +4,6 @@
 mod measure;
 mod order;
 mod pages;
-mod statistics;
 mod text;
 
 use crate::linux::choice::Choice;
@@ -16,11 +15,11 @@ use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
 use hearth_linux::daemon::Session;
 use hearth_migration::{NAME, Nodes, PagesStatus};
+use hearth_report::pairs::{self, Difference, Verdict, least_pairs};
 use measure::{Lack, Subject};
 use order::Side;
 use pages::{Moved, Pages, Round};
 use serde::Serialize;
-use statistics::{Comparison, Pair, Verdict};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -91,6 +90,38 @@ struct Trial {
     kept: bool,
 }
 
+/// One measurement under each scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Pair {
+    /// The kernel's own.
+    kernel: f64,
+    /// Hearth.
+    hearth: f64,
+}
+
+/// The comparison of all pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Comparison {
+    kernel_median: f64,
+    hearth_median: f64,
+    /// Hearth in terms of the kernel's own.
+    #[serde(flatten)]
+    difference: Difference,
+}
+
+impl Comparison {
+    /// `None` without pairs.
+    fn of(pairs: &[Pair], higher_is_better: bool) -> Option<Self> {
+        let compared: Vec<pairs::Pair> =
+            pairs.iter().map(|pair| pairs::Pair { base: pair.kernel, other: pair.hearth }).collect();
+        Some(Self {
+            kernel_median: pairs::median(pairs.iter().map(|pair| pair.kernel).collect())?,
+            hearth_median: pairs::median(pairs.iter().map(|pair| pair.hearth).collect())?,
+            difference: pairs::compare(&compared, higher_is_better)?,
+        })
+    }
+}
+
 pub fn run(arguments: &Arguments) -> Outcome {
     let choice = choice(arguments)?;
     let work = choice.work_with_pages_of_children()?;
@@ -109,15 +140,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
         rounds_asked: arguments.rounds,
         rounds: Vec::new(),
         pages: None,
-        test: statistics::TEST,
+        test: pairs::TEST,
         comparison: None,
         kept: false,
     };
-    if arguments.rounds < statistics::least_pairs() {
+    if arguments.rounds < least_pairs() {
         anstream::eprintln!(
             "note: {} rounds cannot show a difference; {} is the least",
             arguments.rounds,
-            statistics::least_pairs()
+            least_pairs()
         );
     }
     let is_one_node = || Nodes::read(Path::new("/")).is_ok_and(|nodes| !nodes.differ());
@@ -130,11 +161,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     drop(session);
 
     let pairs: Vec<Pair> = trial.rounds.iter().map(|round| round.pair).collect();
-    trial.comparison = statistics::compare(&pairs, trial.higher_is_better);
+    trial.comparison = Comparison::of(&pairs, trial.higher_is_better);
     if let Some(pages) = &mut trial.pages {
         pages.sum(&trial.rounds);
     }
-    let is_better = trial.comparison.as_ref().is_some_and(|found| found.verdict == Verdict::Better);
+    let is_better =
+        trial.comparison.as_ref().is_some_and(|found| found.difference.verdict == Verdict::Better);
     if end.is_ok() && arguments.keep && is_better {
         start::leave_on(&choice)?;
         trial.kept = true;

@@ -1,6 +1,6 @@
 //! What became of pages in the halves of a trial that are Hearth's.
 
-use super::statistics::Pair;
+use super::Pair;
 use crate::linux::pages::{moved, percent};
 use hearth_migration::{Backend, PagesStatus, Tally};
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! A trial's result for people.
 
-use super::Trial;
 use super::pages::Pages;
-use super::statistics::{Comparison, Verdict, least_pairs};
+use super::{Comparison, Trial};
+use hearth_report::pairs::{Verdict, least_pairs};
 
 pub(super) fn text(trial: &Trial) -> String {
     let Some(found) = &trial.comparison else { return "No round was finished\n".into() };
@@ -12,7 +12,7 @@ pub(super) fn text(trial: &Trial) -> String {
     } else {
         String::new()
     };
-    let interval = found.interval.map_or_else(
+    let interval = found.difference.interval.map_or_else(
         || "no interval: too few rounds".to_owned(),
         |(low, high)| format!("95 % interval {} to {}", change(low), change(high)),
     );
@@ -27,8 +27,8 @@ pub(super) fn text(trial: &Trial) -> String {
         found.kernel_median,
         hearth(trial),
         found.hearth_median,
-        change(found.ratio),
-        found.p,
+        change(found.difference.ratio),
+        found.difference.p,
         trial.test,
         verdict(found),
         trial.pages.as_ref().map(Pages::text).unwrap_or_default(),
@@ -57,7 +57,7 @@ fn change(ratio: f64) -> String {
 }
 
 fn verdict(found: &Comparison) -> String {
-    match found.verdict {
+    match found.difference.verdict {
         Verdict::Better => "Hearth is better".into(),
         Verdict::Worse => "Hearth is worse".into(),
         Verdict::NoDifference => "No difference could be shown".into(),
@@ -75,13 +75,14 @@ fn state(trial: &Trial) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Pair;
     use super::super::pages::Round;
-    use super::super::statistics::{Pair, TEST, compare};
     use super::*;
+    use hearth_report::pairs::TEST;
 
     fn trial(ratio: f64, count: usize) -> Trial {
         let pairs = vec![Pair { kernel: 2.0, hearth: 2.0 * ratio }; count];
-        let comparison = compare(&pairs, false);
+        let comparison = Comparison::of(&pairs, false);
         Trial {
             policy: Some("fair".into()),
             unit: "s",

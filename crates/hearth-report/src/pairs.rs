@@ -15,21 +15,21 @@ pub const SIGNIFICANT: f64 = 0.05;
 pub const TEST: &str = "Wilcoxon signed-rank test on log ratios, exact, two-sided";
 
 /// One measurement under each scheduler, next to each other in time. Both are above 0.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// The kernel's own.
-    pub kernel: f64,
-    /// Hearth.
-    pub hearth: f64,
+    /// Under the one that is compared with.
+    pub base: f64,
+    /// Under the other.
+    pub other: f64,
 }
 
 /// What the pairs show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Hearth is better.
+    /// The other is better.
     Better,
-    /// Hearth is worse.
+    /// The other is worse.
     Worse,
     /// No difference could be shown.
     NoDifference,
@@ -37,14 +37,10 @@ pub enum Verdict {
     TooFew,
 }
 
-/// The comparison of all pairs.
+/// What all pairs say of the other scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Comparison {
-    /// Median under the kernel's own scheduler.
-    pub kernel_median: f64,
-    /// Median under Hearth.
-    pub hearth_median: f64,
-    /// Hearth's value in terms of the kernel's: Hodges and Lehmann's estimate.
+pub struct Difference {
+    /// Its value in terms of the base's: Hodges and Lehmann's estimate.
     pub ratio: f64,
     /// Where the ratio lies with 95 % confidence; none with too few pairs.
     pub interval: Option<(f64, f64)>,
@@ -55,10 +51,8 @@ pub struct Comparison {
 }
 
 /// Compares; `None` without pairs.
-pub fn compare(pairs: &[Pair], higher_is_better: bool) -> Option<Comparison> {
-    let kernel_median = median(pairs.iter().map(|pair| pair.kernel).collect())?;
-    let hearth_median = median(pairs.iter().map(|pair| pair.hearth).collect())?;
-    let differences: Vec<f64> = pairs.iter().map(|pair| (pair.hearth / pair.kernel).ln()).collect();
+pub fn compare(pairs: &[Pair], higher_is_better: bool) -> Option<Difference> {
+    let differences: Vec<f64> = pairs.iter().map(|pair| (pair.other / pair.base).ln()).collect();
     let means = walsh_averages(&differences);
     let ratio = median(means.clone())?.exp();
     let p = p_value(&differences);
@@ -69,9 +63,7 @@ pub fn compare(pairs: &[Pair], higher_is_better: bool) -> Option<Comparison> {
     } else {
         Verdict::NoDifference
     };
-    Some(Comparison {
-        kernel_median,
-        hearth_median,
+    Some(Difference {
         ratio,
         interval: interval(&means, pairs.len()).map(|(low, high)| (low.exp(), high.exp())),
         p,
@@ -84,7 +76,8 @@ pub fn least_pairs() -> u32 {
     (1..).find(|&pairs| 0.5f64.powi(pairs - 1) < SIGNIFICANT).unwrap_or(6) as u32
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median; `None` of nothing.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     let upper = *values.get(middle)?;
@@ -163,7 +156,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn pairs(ratios: &[f64]) -> Vec<Pair> {
-        ratios.iter().map(|ratio| Pair { kernel: 2.0, hearth: 2.0 * ratio }).collect()
+        ratios.iter().map(|ratio| Pair { base: 2.0, other: 2.0 * ratio }).collect()
     }
 
     /// Counts all choices of signs.
@@ -234,8 +227,8 @@ mod tests {
         fn swapping_the_schedulers_turns_the_verdict_around(
             values in proptest::collection::vec((0.1f64..10.0, 0.1f64..10.0), 1..30)
         ) {
-            let one: Vec<Pair> = values.iter().map(|&(kernel, hearth)| Pair { kernel, hearth }).collect();
-            let other: Vec<Pair> = values.iter().map(|&(hearth, kernel)| Pair { kernel, hearth }).collect();
+            let one: Vec<Pair> = values.iter().map(|&(base, other)| Pair { base, other }).collect();
+            let other: Vec<Pair> = values.iter().map(|&(other, base)| Pair { base, other }).collect();
             let (one, other) = (compare(&one, false).unwrap(), compare(&other, false).unwrap());
             prop_assert!((one.p - other.p).abs() < 1e-9 && one.p > 0.0 && one.p <= 1.0);
             prop_assert!((one.ratio * other.ratio - 1.0).abs() < 1e-9);
@@ -247,9 +240,9 @@ mod tests {
             values in proptest::collection::vec((0.1f64..10.0, 0.1f64..10.0), 6..30),
             unit in 0.001f64..1000.0
         ) {
-            let pairs: Vec<Pair> = values.iter().map(|&(kernel, hearth)| Pair { kernel, hearth }).collect();
+            let pairs: Vec<Pair> = values.iter().map(|&(base, other)| Pair { base, other }).collect();
             let scaled: Vec<Pair> =
-                pairs.iter().map(|p| Pair { kernel: p.kernel * unit, hearth: p.hearth * unit }).collect();
+                pairs.iter().map(|p| Pair { base: p.base * unit, other: p.other * unit }).collect();
             let (one, other) = (compare(&pairs, false).unwrap(), compare(&scaled, false).unwrap());
             let (low, high) = one.interval.unwrap();
             prop_assert!(low <= one.ratio && one.ratio <= high);

@@ -1,0 +1,103 @@
+//! Rounds: what pairs of runs, of two schedulers in the same round of the same guest, say of them.
+
+use super::comparison::{OF_RUN, OfRun};
+use hearth_emulate::{Run, Scheduler};
+use hearth_report::pairs::{Difference, Pair, Verdict, compare, least_pairs};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What follows the first scheduler's name where it is compared with itself.
+const AGAIN: &str = " again";
+
+/// What is said of a scheduler against the first.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PairsOf {
+    /// Its name; the first once more is called so.
+    pub scheduler: String,
+    /// So many pairs there are.
+    pub pairs: usize,
+    /// By measure.
+    pub of: BTreeMap<&'static str, Difference>,
+}
+
+/// Of each scheduler but the first, and of the first once more, which comes first: what turns of a guest leave to
+/// each other, and chance, are in its interval.
+pub fn of(schedulers: &[Scheduler], runs: &[Vec<Run>], again: &[Run]) -> Vec<PairsOf> {
+    let (Some(base), Some(name)) = (runs.first(), schedulers.first().map(Scheduler::name)) else {
+        return Vec::new();
+    };
+    let others =
+        schedulers.iter().zip(runs).skip(1).map(|(scheduler, runs)| (scheduler.name(), runs.as_slice()));
+    let all = std::iter::once((name + AGAIN, again)).chain(others);
+    all.filter_map(|(name, runs)| of_one(name, base, runs)).collect()
+}
+
+fn of_one(scheduler: String, base: &[Run], runs: &[Run]) -> Option<PairsOf> {
+    let of_same_round = |run: &Run| base.iter().find(|base| (base.seed, base.round) == (run.seed, run.round));
+    let pairs: Vec<(&Run, &Run)> = runs.iter().filter_map(|run| Some((of_same_round(run)?, run))).collect();
+    let difference = |of: &OfRun| {
+        let values: Vec<Pair> = pairs
+            .iter()
+            .map(|(base, run)| Pair { base: (of.of)(base), other: (of.of)(run) })
+            .filter(|pair| pair.base > 0.0 && pair.other > 0.0)
+            .collect();
+        Some((of.key, compare(&values, false)?))
+    };
+    let of: BTreeMap<_, _> = OF_RUN.iter().filter_map(difference).collect();
+    (!of.is_empty()).then_some(PairsOf { scheduler, pairs: pairs.len(), of })
+}
+
+/// A ratio with its interval and what follows.
+pub fn text(difference: &Difference) -> String {
+    let interval =
+        difference.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.3} to {high:.3})"));
+    let verdict = match difference.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no difference",
+        Verdict::TooFew => "too few",
+    };
+    format!("{:.3}{interval}\n{verdict}", difference.ratio)
+}
+
+/// What a reader of so many pairs should know; nothing if they are enough.
+pub fn note(pairs: u32) -> Option<String> {
+    let least = least_pairs();
+    (pairs < least).then(|| {
+        format!("{pairs} pairs cannot show a difference; {least} is the least: raise --rounds or --seeds")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::tests::run;
+    use super::*;
+
+    /// Rounds in which a scheduler takes so many million instructions.
+    fn rounds(name: &str, instructions: &[u64]) -> Vec<Run> {
+        let run = |(&million, round): (&u64, u32)| Run { round, ..run(name, 1, million, 1) };
+        instructions.iter().zip(1..).map(run).collect()
+    }
+
+    #[test]
+    fn runs_of_one_round_are_a_pair_and_the_first_scheduler_is_compared_with_itself() {
+        let base = rounds("kernel", &[99, 109, 119, 129, 139, 149]);
+        let mut other = rounds("a", &[49, 54, 59, 64, 69, 74]);
+        other.reverse();
+        let again = rounds("kernel", &[99, 109, 119, 129, 139, 149]);
+        let schedulers = [Scheduler::Kernel, Scheduler::KernelCache];
+        let found = of(&schedulers, &[base, other[1..].to_vec()], &again);
+        assert_eq!((found[0].scheduler.as_str(), found[0].pairs), ("kernel again", 6));
+        assert_eq!(found[0].of["cpu_ms"].verdict, Verdict::NoDifference);
+        assert_eq!((found[1].scheduler.as_str(), found[1].pairs), ("kernel-cache", 5));
+        let cpu = &found[1].of["cpu_ms"];
+        assert!((cpu.ratio - 0.5).abs() < 0.01 && cpu.verdict == Verdict::TooFew, "{cpu:?}");
+        assert!(text(cpu).ends_with("too few"));
+    }
+
+    #[test]
+    fn few_pairs_are_told_so() {
+        assert!(note(5).is_some_and(|note| note.contains("6 is the least")));
+        assert_eq!(note(6), None);
+    }
+}
