@@ -107,22 +107,28 @@ fn any_command_may_load_the_scheduler_and_what_becomes_of_it_is_told() {
     let mut emulation = emulation(&hearth, &["sort", FILE]);
     emulation.files.add_kernel_config();
     emulation.copies = 1;
-    let jobs = [
-        (other("stays", &["/hearth", "start", "--foreground", "--policy", "light"]), 1),
-        (other("leaves a daemon", &["/hearth", "start", "--policy", "light"]), 1),
-        (other("ends", &["sh", "-c", "echo too bad; exit 3"]), 1),
+    let stays = other("stays", &["/hearth", "start", "--foreground", "--policy", "light"]);
+    let schedulers = [
+        stays.clone(),
+        other("leaves a daemon", &["/hearth", "start", "--policy", "light"]),
+        other("ends", &["sh", "-c", "echo too bad; exit 3"]),
+        Scheduler::Kernel,
     ];
-    let mut results = runs(&emulation, &jobs).into_iter();
-    let [stays, leaves] = [(); 2].map(|()| results.next().unwrap().unwrap());
-    assert!(stays.scheduler_said.iter().any(|line| line.contains("Hearth")), "{:?}", stays.scheduler_said);
-    assert_eq!((sorts(&stays).len(), sorts(&leaves).len()), (1, 1));
-    let Err(EmulateError::NoScheduler { last_lines, .. }) = results.next().unwrap() else { panic!() };
-    assert_eq!(last_lines[..2], ["(it ended with exit code 3, and has loaded none)", "too bad"]);
+    let turns = schedulers.map(|scheduler| Turn { scheduler, round: 1 });
+    let guest = {
+        let _turn = hearth_kernel_tests::turn();
+        emulation.run(&Job { turns: turns.into(), seed: 1 }, &AtomicBool::new(false)).unwrap()
+    };
+    let [Ok(stay), Ok(leave), Err(end), Ok(kernel)] = &guest[..] else { panic!("{guest:?}") };
+    assert!(stay.scheduler_said.iter().any(|line| line.contains("Hearth")), "{:?}", stay.scheduler_said);
+    assert_eq!([stay, leave, kernel].map(|run| sorts(run).len()), [1, 1, 1]);
+    let EmulateError::NoScheduler { last_lines, .. } = end else { panic!("{end:?}") };
+    assert_eq!(last_lines[..], ["(it ended with exit code 3, and has loaded none)", "too bad"]);
 
     // As the kernel ends one that stalls.
     emulation.command = ["sh", "-c", "echo S >/proc/sysrq-trigger; sleep 1"].map(str::to_owned).into();
     emulation.files.add_program("sh").unwrap();
-    let result = runs(&emulation, &jobs[..1]).pop().unwrap();
+    let result = runs(&emulation, &[(stays, 1)]).pop().unwrap();
     let Err(EmulateError::SchedulerEnded { last_lines, .. }) = result else { panic!("{result:?}") };
     assert!(last_lines.iter().any(|line| line.contains("sysrq")), "{last_lines:?}");
 }

@@ -174,15 +174,15 @@ fn steps(scheduler: &Scheduler, number: usize, path: &str) -> Steps {
 fn other_steps(other: &Other, path: &str) -> Steps {
     let words: Vec<String> = other.command.iter().map(|word| quoted(word)).collect();
     let (command, path) = (words.join(" "), quoted(path));
-    let program = other.command.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
-    let name = quoted(&program.to_string_lossy());
     let told = format!(
         "tail -n {LAST_LINES} {SCHEDULER_SAID}; \
-         [ -z \"$(tail -c 1 {SCHEDULER_SAID})\" ] || echo; dmesg | grep sched_ext | tail -n {LAST_LINES}"
+         [ -z \"$(tail -c 1 {SCHEDULER_SAID})\" ] || echo; \
+         dmesg | grep sched_ext | tail -n +$((said + 1)) | tail -n {LAST_LINES}"
     );
     Steps {
         start: format!(
-            "mkdir -p /boot; [ ! -e {KERNEL_CONFIG} ] || ln -sf {KERNEL_CONFIG} {KERNEL_CONFIG}-$(uname -r)\n\
+            "said=$(dmesg | grep -c sched_ext)\n\
+             mkdir -p /boot; [ ! -e {KERNEL_CONFIG} ] || ln -sf {KERNEL_CONFIG} {KERNEL_CONFIG}-$(uname -r)\n\
              (PATH={path}; HOME=/root; export PATH HOME; exec {command}) </dev/null >{SCHEDULER_SAID} 2>&1 &\n\
              scheduler=$! left={LOAD_S}0\n\
              until grep -qx enabled {STATE} || [ $left -le 0 ]; do\n\
@@ -199,8 +199,8 @@ fn other_steps(other: &Other, path: &str) -> Steps {
             "if grep -qx enabled {STATE} && [ \"$(cat {LOADED})\" = \"$loaded\" ]; then ended=0; \
              else ended=1; fi\n\
              {told}\n\
-             kill -INT $scheduler 2>/dev/null || killall -INT {name} 2>/dev/null\n\
-             for try in $(seq 100); do grep -qx enabled {STATE} || break; usleep 100000; done\n\
+             if kill -INT $scheduler 2>/dev/null; then\n\
+             for try in $(seq 100); do grep -qx enabled {STATE} || break; usleep 100000; done; fi\n\
              if grep -qx enabled {STATE}; then echo S >/proc/sysrq-trigger; sleep 1; fi\n\
              kill -KILL $scheduler 2>/dev/null; wait $scheduler 2>/dev/null; echo status=$ended"
         ),
