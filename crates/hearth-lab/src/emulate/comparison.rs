@@ -1,6 +1,6 @@
 //! The runs of one command under several schedulers, side by side.
 
-use super::pairs::PairsOf;
+use super::pairs::{self, PairsOf};
 use hearth_emulate::Run;
 use hearth_emulate::counts::{Causes, Counts, Task};
 use hearth_report::bars::CAUSES;
@@ -315,6 +315,9 @@ impl Comparison {
     /// What came out, in a sentence.
     pub fn sentence(&self) -> String {
         let Some(base) = self.base() else { return format!("No run of {} was finished.", self.title()) };
+        if let Some(said) = pairs::sentence(&base.name, &self.pairs, self.is_timed) {
+            return said;
+        }
         let (headline, what) = (self.headline(), if self.is_timed { "ms" } else { "ms of CPU time" });
         let mean_ms = |runs: &SchedulerRuns| headline(&runs.summary).mean;
         let said = |runs: &SchedulerRuns| format!("{} {what}", format::significant(mean_ms(runs)));

@@ -49,15 +49,33 @@ fn of_one(scheduler: String, base: &[Run], runs: &[Run]) -> Option<PairsOf> {
 
 /// A ratio with its interval and what follows.
 pub fn text(difference: &Difference) -> String {
-    let interval =
-        difference.interval.map_or_else(String::new, |(low, high)| format!(" ({low:.3} to {high:.3})"));
-    let verdict = match difference.verdict {
+    let interval = interval(difference).map_or_else(String::new, |interval| format!(" ({interval})"));
+    format!("{:.3}{interval}\n{}", difference.ratio, verdict(difference))
+}
+
+fn interval(difference: &Difference) -> Option<String> {
+    difference.interval.map(|(low, high)| format!("{low:.3} to {high:.3}"))
+}
+
+fn verdict(difference: &Difference) -> &'static str {
+    match difference.verdict {
         Verdict::Better => "better",
         Verdict::Worse => "worse",
         Verdict::NoDifference => "no difference",
         Verdict::TooFew => "too few",
+    }
+}
+
+/// What pairs say of each scheduler but the first, by elapsed time or by CPU time; nothing without such pairs.
+pub fn sentence(base: &str, pairs: &[PairsOf], is_timed: bool) -> Option<String> {
+    let (key, name) = if is_timed { ("guest_ms", "Elapsed time") } else { ("cpu_ms", "CPU time") };
+    let said = |of: &PairsOf| {
+        let difference = of.of.get(key)?;
+        let interval = interval(difference).map_or_else(String::new, |interval| format!("; {interval}"));
+        Some(format!("{} {} ({:.3}{interval})", of.scheduler, verdict(difference), difference.ratio))
     };
-    format!("{:.3}{interval}\n{verdict}", difference.ratio)
+    let said: Vec<String> = pairs.iter().filter_map(said).collect();
+    (!said.is_empty()).then(|| format!("{name} against {base}, in the same round: {}.", said.join(", ")))
 }
 
 /// What a reader of so many pairs should know; nothing if they are enough.
@@ -93,6 +111,10 @@ mod tests {
         let cpu = &found[1].of["cpu_ms"];
         assert!((cpu.ratio - 0.5).abs() < 0.01 && cpu.verdict == Verdict::TooFew, "{cpu:?}");
         assert!(text(cpu).ends_with("too few"));
+        let said = sentence("kernel", &found, false).unwrap();
+        let begin = "CPU time against kernel, in the same round: kernel again no difference (1.000; 1.000 to 1.000), ";
+        assert!(said.starts_with(begin) && said.contains("kernel-cache too few (0.5"), "{said}");
+        assert_eq!(sentence("kernel", &[], true), None);
     }
 
     #[test]
