@@ -3,6 +3,7 @@
 use crate::MAX_CPUS;
 use crate::declare::{constants, shared};
 use bytemuck::{Pod, Zeroable};
+use hearth_machine::CpuSet;
 
 constants! { all {
     /// Words of a mask of CPUs.
@@ -46,9 +47,8 @@ shared! {
 
 impl Sample {
     /// The CPUs on which it may run.
-    pub fn cpus(&self) -> impl Iterator<Item = usize> {
-        let words = self.mask;
-        (0..MAX_CPUS).filter(move |cpu| words[cpu / 64] >> (cpu % 64) & 1 == 1)
+    pub fn cpus(&self) -> CpuSet {
+        CpuSet::of_words(self.mask)
     }
 }
 
@@ -60,6 +60,6 @@ mod tests {
     fn a_mask_is_a_bit_for_each_cpu() {
         let mut sample = Sample::default();
         (sample.mask[0], sample.mask[7]) = (0b101, 1 << 63);
-        assert_eq!(sample.cpus().collect::<Vec<_>>(), [0, 2, 511]);
+        assert_eq!(sample.cpus().iter().collect::<Vec<_>>(), [0, 2, 511]);
     }
 }

@@ -19,7 +19,8 @@ pub struct Job {
 pub struct Turn {
     /// Who schedules.
     pub scheduler: Scheduler,
-    /// From 1; 0 of a turn that only prepares the guest. All turns of a round begin alike: the same start order, the same order of page frames.
+    /// From 1; 0 of a turn that only prepares the guest. All turns of a round begin alike: the same start order, the
+    /// same order of page frames.
     pub round: u32,
 }
 

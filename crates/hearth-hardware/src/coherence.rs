@@ -6,6 +6,7 @@
 //! line which CPUs hold it privately and which domains hold it at all; a line that exactly one CPU
 //! of one domain holds is that CPU's to write without asking (`owners.rs`).
 
+mod caches;
 mod inner;
 mod members;
 mod owners;
@@ -15,7 +16,8 @@ use crate::counters::{Cause, add};
 use crate::last_level::LastLevel;
 use crate::levels::Levels;
 use crate::port::Port;
-use hearth_machine::{CpuSet, Holds, Machine};
+pub(crate) use caches::Caches;
+use hearth_machine::{Holds, Machine};
 use inner::Inner;
 use members::{Members, Set};
 use std::rc::Rc;
@@ -83,86 +85,6 @@ impl<S> Domain<S> {
         if let Some(of_line) = self.departures.get_mut(line as usize) {
             *of_line = departure;
         }
-    }
-}
-
-/// All caches of a machine: sets of CPUs are words where they can be.
-#[expect(clippy::large_enum_variant, reason = "the usual one is near at hand")]
-pub(crate) enum Caches {
-    Narrow(Hierarchy<u64>),
-    Wide(Box<Hierarchy<CpuSet>>),
-}
-
-/// The same of either.
-macro_rules! either {
-    ($caches:expr, $hierarchy:ident => $what:expr) => {
-        match $caches {
-            Caches::Narrow($hierarchy) => $what,
-            Caches::Wide($hierarchy) => $what,
-        }
-    };
-}
-
-impl Caches {
-    pub(crate) fn new(machine: &Machine, levels: &Levels<'_>, ports: Vec<Rc<Port>>) -> Self {
-        if machine.cpus() <= u64::BITS as usize {
-            Self::Narrow(Hierarchy::new(machine, levels, ports))
-        } else {
-            Self::Wide(Box::new(Hierarchy::new(machine, levels, ports)))
-        }
-    }
-
-    /// See [`Hardware::count_no_causes`](crate::Hardware::count_no_causes).
-    pub(crate) fn count_no_causes(&mut self) {
-        either!(self, hierarchy => hierarchy.count_no_causes());
-    }
-
-    /// What the last reference led to that was served [beyond](Served::Beyond) the caches of its CPU.
-    pub(crate) fn transfer(&self) -> Transfer {
-        either!(self, hierarchy => hierarchy.transfer)
-    }
-
-    /// Makes room for lines `0..lines`.
-    pub(crate) fn grow(&mut self, lines: usize) {
-        either!(self, hierarchy => hierarchy.grow(lines));
-    }
-
-    /// The lines for which there is room.
-    pub(crate) fn lines(&self) -> usize {
-        either!(self, hierarchy => hierarchy.lines)
-    }
-
-    /// A load or store.
-    #[inline]
-    pub(crate) fn data(&mut self, port: &Port, line: u32, write: bool) -> Served {
-        let Some(entry) = port.l1d.touch(line) else {
-            return either!(self, hierarchy => hierarchy.data(port, line, write));
-        };
-        if !write {
-            return Served::L1;
-        }
-        let owned = entry.get() & OWNED != 0;
-        mark(entry, OWNED | DIRTY);
-        if owned { Served::L1 } else { either!(self, hierarchy => hierarchy.store_shared(port, line)) }
-    }
-
-    /// An instruction fetch.
-    #[inline]
-    pub(crate) fn fetch(&mut self, port: &Port, line: u32) -> Served {
-        if port.code().touch(line).is_some() {
-            return Served::L1;
-        }
-        either!(self, hierarchy => hierarchy.fetch(port, line))
-    }
-
-    /// Takes a line out of all caches; nothing is written back, for the line has been copied.
-    pub(crate) fn drop_line(&mut self, line: u32) {
-        either!(self, hierarchy => hierarchy.drop_line(line));
-    }
-
-    /// Empties the caches of a CPU's domain; modified lines are written back.
-    pub(crate) fn flush(&mut self, cpu: usize) {
-        either!(self, hierarchy => hierarchy.flush(cpu));
     }
 }
 

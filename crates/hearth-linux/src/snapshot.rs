@@ -3,8 +3,9 @@
 use crate::{Error, log, shape};
 use bpf::SnapshotSkelBuilder;
 use bytemuck::{Zeroable, bytes_of_mut};
-use hearth_abi::{self as seam, MASK_WORDS, Sample};
+use hearth_abi::{self as seam, Sample};
 use hearth_host::clock;
+use hearth_machine::CpuSet;
 use hearth_machine::host::HostTopology;
 use hearth_policy::Snapshot;
 use hearth_policy::snapshot::{State, Task};
@@ -27,7 +28,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 pub struct Snapshots {
     link: Link,
     cpus: Vec<(usize, usize, usize)>,
-    online: Mask,
+    online: CpuSet,
     buffer: Vec<u8>,
 }
 
@@ -80,32 +81,27 @@ impl Snapshots {
             kept += read;
             let samples = self.buffer[..kept].chunks_exact(size_of::<Sample>());
             let rest = samples.remainder().len();
-            samples.for_each(|bytes| add(&mut snapshot, &mut masks, &self.online, own, bytes));
+            samples.for_each(|bytes| add(&mut snapshot, &mut masks, self.online, own, bytes));
             self.buffer.copy_within(kept - rest..kept, 0);
             kept = rest;
         }
     }
 }
 
-/// CPUs, a bit each.
-type Mask = [u64; MASK_WORDS];
-
 /// The masks that were met, with their indices in the snapshot: most tasks share a few.
-type Masks = HashMap<Mask, usize>;
+type Masks = HashMap<CpuSet, usize>;
 
-fn online(cpus: &[(usize, usize, usize)]) -> Mask {
-    let mut online = [0; MASK_WORDS];
-    cpus.iter().for_each(|&(cpu, ..)| online[cpu / 64] |= 1 << (cpu % 64));
-    online
+fn online(cpus: &[(usize, usize, usize)]) -> CpuSet {
+    cpus.iter().map(|&(cpu, ..)| cpu).collect()
 }
 
 /// `own`: the thread that looks. It runs whenever it does, so that says nothing of the machine.
-fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: &Mask, own: i32, bytes: &[u8]) {
+fn add(snapshot: &mut Snapshot, masks: &mut Masks, online: CpuSet, own: i32, bytes: &[u8]) {
     let mut sample = Sample::zeroed();
     bytes_of_mut(&mut sample).copy_from_slice(bytes);
     // A task that may run anywhere has a bit for each CPU that the kernel has room for.
-    sample.mask.iter_mut().zip(online).for_each(|(word, online)| *word &= online);
-    let mask = *masks.entry(sample.mask).or_insert_with(|| snapshot.mask(sample.cpus().collect()));
+    let cpus = sample.cpus() & online;
+    let mask = *masks.entry(cpus).or_insert_with(|| snapshot.mask(cpus));
     snapshot.add(Task {
         tid: sample.tid,
         process: sample.process,
@@ -138,9 +134,9 @@ mod tests {
         let mut sample = Sample { tid: 7, state: seam::RUNNING, cpu: 1, ..Sample::default() };
         for mask in [0b11, !0] {
             sample.mask[0] = mask;
-            add(&mut snapshot, &mut masks, &online(&cpus), 8, bytemuck::bytes_of(&sample));
+            add(&mut snapshot, &mut masks, online(&cpus), 8, bytemuck::bytes_of(&sample));
         }
-        add(&mut snapshot, &mut masks, &online(&cpus), 7, bytemuck::bytes_of(&sample));
+        add(&mut snapshot, &mut masks, online(&cpus), 7, bytemuck::bytes_of(&sample));
         assert_eq!(snapshot.tasks.pop().unwrap().state, State::Asleep, "who looks would see itself run");
         assert_eq!((snapshot.masks.len(), snapshot.tasks.len()), (1, 2));
         assert_eq!(snapshot.masks[0], [0, 1].into());

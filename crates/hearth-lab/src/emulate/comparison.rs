@@ -80,24 +80,11 @@ pub struct Summary {
     pub moves: Moves,
 }
 
+/// Of [`MEASURES`], what is compared pair by pair.
+pub const PAIRED: [&str; 3] = ["guest_ms", "cpu_ms", "misses"];
+
 /// The place of the guest's clock among [`MEASURES`].
 const CLOCK: usize = 3;
-
-/// What of a run is compared pair by pair.
-pub struct OfRun {
-    /// As in [`MEASURES`].
-    pub key: &'static str,
-    /// As in [`MEASURES`].
-    pub name: &'static str,
-    pub of: fn(&Run) -> f64,
-}
-
-/// Time by the guest's clock, CPU time, misses.
-pub const OF_RUN: [OfRun; 3] = [
-    OfRun { key: "guest_ms", name: "elapsed", of: |run| run.region.guest_ns as f64 / 1e6 },
-    OfRun { key: "cpu_ms", name: "CPU time", of: |run| Summary::of(std::slice::from_ref(run)).cpu_ms.mean },
-    OfRun { key: "misses", name: "misses", of: |run| Summary::of(std::slice::from_ref(run)).misses.mean },
-];
 
 type Of = Measure<Summary>;
 
@@ -243,7 +230,8 @@ fn causes(causes: &Causes) -> [u64; 5] {
 }
 
 impl Summary {
-    fn of(runs: &[Run]) -> Self {
+    /// Of one run, or means of several.
+    pub fn of(runs: &[Run]) -> Self {
         let totals: Vec<(u64, Task)> = runs
             .iter()
             .map(|run| (run.cycle_ps, Task::sum(run.region.tasks.iter().filter(|task| !is_idle(task)))))
@@ -294,6 +282,19 @@ impl Comparison {
             measures[0] = Measure { name: "elapsed", ..measures[0] }.with_change();
         }
         measures
+    }
+
+    /// What is compared pair by pair: the guest's clock where it tells time, CPU time, misses.
+    pub fn paired(&self) -> impl Iterator<Item = Measure<Summary>> {
+        let is_timed = self.is_timed;
+        let is_shown = move |of: &Of| PAIRED.contains(&of.key) && (is_timed || of.key != MEASURES[CLOCK].key);
+        self.measures().into_iter().filter(is_shown)
+    }
+
+    /// Where a scheduler ended, in words.
+    pub fn turn_of(&self, ending: &Ending) -> String {
+        let round = self.rounds.map_or_else(String::new, |_| format!(", round {}", ending.round));
+        format!("Seed {}{round}", ending.seed)
     }
 
     /// The scheduler that the others are compared with.

@@ -43,7 +43,7 @@ fn endings(comparison: &Comparison) -> Markup {
             section {
                 h2 { "Without figures" }
                 @for ending in &comparison.endings {
-                    p { "Seed " (ending.seed) ":" }
+                    p { (comparison.turn_of(ending)) ":" }
                     pre { (ending.what) }
                 }
             }

@@ -1,7 +1,8 @@
 //! Rounds: what pairs of runs, of two schedulers in the same round of the same guest, say of them.
 
-use super::comparison::{OF_RUN, OfRun};
+use super::comparison::{MEASURES, PAIRED, Summary};
 use hearth_emulate::{Run, Scheduler};
+use hearth_report::Measure;
 use hearth_report::pairs::{Difference, Pair, Verdict, compare, least_pairs};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -35,15 +36,21 @@ pub fn of(schedulers: &[Scheduler], runs: &[Vec<Run>], again: &[Run]) -> Vec<Pai
 fn of_one(scheduler: String, base: &[Run], runs: &[Run]) -> Option<PairsOf> {
     let of_same_round = |run: &Run| base.iter().find(|base| (base.seed, base.round) == (run.seed, run.round));
     let pairs: Vec<(&Run, &Run)> = runs.iter().filter_map(|run| Some((of_same_round(run)?, run))).collect();
-    let difference = |of: &OfRun| {
-        let values: Vec<Pair> = pairs
+    let summaries: Vec<[Summary; 2]> = pairs
+        .iter()
+        .map(|&(base, run)| [base, run].map(|run| Summary::of(std::slice::from_ref(run))))
+        .collect();
+    let difference = |measure: &Measure<Summary>| {
+        let of = |summary: &Summary| (measure.of)(summary).mean;
+        let values: Vec<Pair> = summaries
             .iter()
-            .map(|(base, run)| Pair { base: (of.of)(base), other: (of.of)(run) })
+            .map(|[base, other]| Pair { base: of(base), other: of(other) })
             .filter(|pair| pair.base > 0.0 && pair.other > 0.0)
             .collect();
-        Some((of.key, compare(&values, false)?))
+        Some((measure.key, compare(&values, false)?))
     };
-    let of: BTreeMap<_, _> = OF_RUN.iter().filter_map(difference).collect();
+    let paired = MEASURES.iter().filter(|measure| PAIRED.contains(&measure.key));
+    let of: BTreeMap<_, _> = paired.filter_map(difference).collect();
     (!of.is_empty()).then_some(PairsOf { scheduler, pairs: pairs.len(), of })
 }
 

@@ -1,10 +1,11 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, Ending, OF_RUN, OfRun, PARTS, SchedulerRuns, Summary};
+use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary};
 use super::{pairs, programs};
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
+use hearth_report::Measure;
 use hearth_report::format;
 use hearth_report::measure::Parts;
 use std::iter;
@@ -35,9 +36,8 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
         ));
     }
     text.push_str(&format!("\n{}\n", comparison.sentence()));
-    for Ending { seed, round, what, .. } in &comparison.endings {
-        let round = comparison.rounds.map_or_else(String::new, |_| format!(", round {round}"));
-        text.push_str(&format!("\nSeed {seed}{round}: {what}\n"));
+    for ending in &comparison.endings {
+        text.push_str(&format!("\n{}: {}\n", comparison.turn_of(ending), ending.what));
     }
     if comparison.partial {
         text.push_str("This is partial: some runs were not finished.\n");
@@ -66,14 +66,16 @@ fn table_of_parts(comparison: &Comparison, parts: &Parts<Summary>) -> Table {
     table
 }
 
-/// What pairs say. Without a clock of the machine's there is no elapsed time.
+/// What pairs say.
 fn pairs_table(comparison: &Comparison) -> Table {
-    let measures: Vec<_> = OF_RUN.iter().filter(|of| comparison.is_timed || of.key != "guest_ms").collect();
+    let measures: Vec<_> = comparison.paired().collect();
     let names = measures.iter().map(|of| of.name);
     let header: Vec<&str> = ["scheduler", "pairs"].into_iter().chain(names).collect();
     let mut table = table(&header, 1);
     for row in &comparison.pairs {
-        let cell = |of: &&OfRun| number(row.of.get(of.key).map_or_else(String::new, pairs::text));
+        let cell = |measure: &Measure<Summary>| {
+            number(row.of.get(measure.key).map_or_else(String::new, pairs::text))
+        };
         let first = [Cell::new(&row.scheduler).add_attribute(Attribute::Bold), number(row.pairs.to_string())];
         table.add_row(first.into_iter().chain(measures.iter().map(cell)));
     }
@@ -114,6 +116,7 @@ fn each_program(comparison: &Comparison) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use super::super::comparison::Ending;
     use super::super::comparison::MEASURES;
     use super::super::comparison::tests::comparison;
     use super::*;
