@@ -12,7 +12,7 @@
 # make bench-parallel  parallel programs that share this machine, with and without hearth exec
 # make bench-fragments  programs whose threads say which data they work on, with and without
 # make bench-isolation  programs beside quiet and beside noisy neighbours, with and without cache-fair shares
-# make bench-full-system  real programs in real kernels over simulated caches, under four schedulers
+# make bench-full-system  every scheduler on programs that people run, in real kernels over simulated caches
 #             demo and all benches with SMALL=1: just enough to see that everything works
 # make check-all  what CI runs a part of each time: every bench small, emulation, mutants, stress, ...
 
@@ -150,11 +150,12 @@ bench-isolation: packages static
 	@tools/install-packages python3=python3
 	@tools/bench-isolation $(STATIC) $(BENCH)/isolation $(if $(SMALL),--small)
 
-# Programs are measured where they are installed. Then cache-fair shares, and the simulated kernel beside a real one.
+# Then cache-fair shares, and the simulated kernel beside a real one.
 bench-full-system: build
-	@tools/install-packages python3=python3
+	@tools/install-packages python3=python3 $(if $(SMALL),cc=build-essential,$$(tools/bench-schedulers --packages))
 	@tools/install-guest
-	@tools/full-system $(RELEASE)/hearth $(BENCH)/full-system $(if $(SMALL),--small)
+	@$(if $(SMALL),,tools/install-peers scx_bpfland scx_lavd scx_cosmos scx_p2dq scx_rusty)
+	@tools/bench-schedulers $(RELEASE)/hearth $(BENCH)/schedulers $(if $(SMALL),--set small)
 	@tools/classes $(RELEASE)/hearth $(BENCH)/classes $(if $(SMALL),--small)
 	@tools/conformance $(RELEASE)/hearth $(BENCH)/conformance $(if $(SMALL),--small)
 

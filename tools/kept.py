@@ -2,6 +2,7 @@
 read, and programs that they compile."""
 
 import argparse
+import hashlib
 import json
 import os
 import subprocess
@@ -36,11 +37,17 @@ def names(text, known):
     return chosen
 
 
-def output(path, command, **how):
-    """The JSON that a command prints. It lies in a file, with what it is of: another command, or a program that
-    was built since, is run. Raises subprocess.CalledProcessError."""
+def sums(paths):
+    """Checksums of what files hold."""
+    return [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths]
+
+
+def output(path, command, built=None, keep=lambda said: said, **how):
+    """The JSON that a command prints, or what `keep` makes of it. It lies in a file, with what it is of: another
+    command, or a program that was built since, is run. `built` says of which programs else. Raises
+    subprocess.CalledProcessError."""
     command = [str(word) for word in command]
-    of = {"command": command, "built": Path(command[0]).stat().st_mtime_ns}
+    of = {"command": command, "built": built or Path(command[0]).stat().st_mtime_ns}
     if path.exists():
         kept = json.loads(path.read_text())
         if kept["of"] == of:
@@ -50,8 +57,17 @@ def output(path, command, **how):
         said = json.loads(done.stdout)
     except json.JSONDecodeError as wrong:
         sys.exit(f"{command[0]} printed no JSON ({wrong}): is it hearth?")
-    path.write_text(json.dumps({"of": of, "said": said}))
+    said = keep(said)
+    # Never half of it.
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({"of": of, "said": said}))
+    part.rename(path)
     return said
+
+
+def said(path):
+    """What lies in such a file; nothing if there is none."""
+    return json.loads(path.read_text())["said"] if path.exists() else None
 
 
 def words(folder, count):
@@ -67,7 +83,7 @@ def ranged(mean, low, high, digits=0, sign=""):
 
 def compiled(into, flags, sources):
     """A program, made of C."""
-    done = subprocess.run(["cc", *flags, *sources, "-o", into], capture_output=True, text=True)
+    done = subprocess.run(["cc", *sources, *flags, "-o", into], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"the C compiler could not make {into.name}:\n{done.stderr}")
     return into

@@ -41,6 +41,7 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
     Emulation {
         machine: Machine::load("sgi-4d340").unwrap(),
         command: std::iter::once(program).chain(arguments).collect(),
+        before: None,
         files,
         hearth: hearth.to_owned(),
         folder: "/".into(),
@@ -156,6 +157,43 @@ fn turns_of_a_round_find_the_same_pages_and_two_guests_of_rounds_are_alike() {
     assert_eq!((frames[1], frames[3]), (frames[2], frames[4]));
     assert_ne!(frames[1], frames[3], "each round has pages of its own");
     assert_eq!((runs[2].scheduler.as_str(), runs[4].scheduler.as_str()), ("hearth:light", "kernel"));
+}
+
+#[test]
+fn percentiles_of_known_waits_are_right_and_what_runs_before_is_not_counted() {
+    const REQUESTS: &str = concat!(env!("OUT_DIR"), "/requests");
+    let Some(hearth) = hearth() else { return };
+    // One after the other, two million cycles each, at 3.2 GHz.
+    let mut emulation = emulation(&hearth, &[REQUESTS, "burst", "200", "1000"]);
+    emulation.machine = Machine::load("xeon-smp2").unwrap();
+    emulation.is_timed = true;
+    emulation.copies = 1;
+    // What it leaves running has ended when the next turn begins.
+    emulation.before = Some("[ -z \"$(pidof tail)\" ] || exit 4; tail -f /dev/null &".into());
+    let turns = [1, 2].map(|round| Turn { scheduler: Scheduler::Kernel, round });
+    let guest = {
+        let _turn = hearth_kernel_tests::turn();
+        emulation.run(&Job { turns: turns.into(), seed: 1 }, &AtomicBool::new(false)).unwrap()
+    };
+    for run in guest {
+        let run = run.unwrap();
+        for (percentile, requests) in [("p50", 100.0), ("p99", 198.0), ("p999", 200.0)] {
+            let measured = run.measures[&format!("response_us_{percentile}")] / (requests * 625.0);
+            assert!((1.0..1.01).contains(&measured), "{percentile}: {measured} times what is known");
+        }
+        let is_before = |task: &&Task| task.comm == "tail";
+        let before = Task::sum(run.region.tasks.iter().filter(is_before)).total().instructions;
+        assert!(before < 100_000, "{before} instructions were counted");
+    }
+
+    emulation.before = Some("echo no >&2; exit 4".into());
+    let result = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap();
+    let Err(EmulateError::Before { code: 4, last_lines, .. }) = result else { panic!("{result:?}") };
+    assert_eq!(last_lines.iter().filter(|line| !line.is_empty()).collect::<Vec<_>>(), ["no"]);
+    emulation.before = Some("echo never mind >$HEARTH_MEASURES".into());
+    let result = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap();
+    let Err(EmulateError::Measures { what, .. }) = result else { panic!("{result:?}") };
+    assert!(what.contains("never mind"), "{what}");
 }
 
 #[test]

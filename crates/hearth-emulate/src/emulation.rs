@@ -6,6 +6,7 @@ use crate::{EmulateError, Files, Job, Outcome, Turn, plugin, topology};
 use hearth_guest::{Guest, GuestError, Kernel, Mode};
 use hearth_machine::Machine;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -33,6 +34,9 @@ pub struct Emulation {
     pub machine: Machine,
     /// The command and its arguments; its first word is the program's place in the guest.
     pub command: Vec<String>,
+    /// What a shell of the guest runs before it in each turn, under the same scheduler and uncounted. What that leaves
+    /// running ends after the command.
+    pub before: Option<String>,
     /// What it needs.
     pub files: Files,
     /// Hearth itself, for schedulers that are.
@@ -67,6 +71,9 @@ pub struct Run {
     /// The last lines that another scheduler printed, and the kernel of it; none of the kernel's own and Hearth.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scheduler_said: Vec<String>,
+    /// What the command measured itself, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<String, f64>,
     /// What was counted while the command ran.
     pub region: Region,
 }
@@ -97,6 +104,7 @@ impl Emulation {
         let guest = self.guest(job, folder.path(), &out)?;
         let work = Work {
             command: &self.command,
+            before: self.before.as_deref(),
             folder: &self.folder,
             path: &self.path,
             copies: self.copies,
@@ -108,7 +116,7 @@ impl Emulation {
         let counts = plugin::read(&out);
         let turn = |(place, turn): (usize, &Turn)| {
             let scheduler = turn.scheduler.name();
-            let said = script::check(&output, &turn.scheduler, place, script::shuffled(job, place))?;
+            let said = script::check(&output, &work, &turn.scheduler, place, script::shuffled(job, place))?;
             let of_turn = |(cycle_ps, regions): &(u64, Vec<Region>)| {
                 Ok((*cycle_ps, plugin::region(regions, &script::region(place))?))
             };
@@ -124,6 +132,7 @@ impl Emulation {
                 cycle_ps,
                 frames: said.frames,
                 scheduler_said: said.scheduler,
+                measures: said.measures,
                 region,
             })
         };

@@ -52,6 +52,24 @@ pub enum EmulateError {
         /// What it last said on standard error.
         last_lines: Vec<String>,
     },
+    /// What was to prepare the command did not end well.
+    #[error("under {scheduler} what --before runs ended with exit code {code}{}", said(.last_lines))]
+    Before {
+        /// The scheduler's name.
+        scheduler: String,
+        /// Its exit code.
+        code: i32,
+        /// What it last said on standard error.
+        last_lines: Vec<String>,
+    },
+    /// The command wrote something else into the file of its measures.
+    #[error("under {scheduler} the command's own measures, in HEARTH_MEASURES: {what}")]
+    Measures {
+        /// The scheduler's name.
+        scheduler: String,
+        /// What is wrong with them.
+        what: String,
+    },
     /// The scheduler did not start.
     #[error("{scheduler} did not start in the guest{}", said(.last_lines))]
     NoScheduler {

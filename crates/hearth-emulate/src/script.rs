@@ -2,8 +2,9 @@
 
 use crate::files::KERNEL_CONFIG;
 use crate::scheduler::Other;
-use crate::{EmulateError, Job, Scheduler, Turn};
+use crate::{EmulateError, Job, Scheduler, Turn, measures};
 use hearth_guest::Output;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Names the files that the guest has of this host, a line each.
@@ -13,6 +14,10 @@ pub(crate) const HEARTH: &str = "/hearth";
 
 /// What it means if the guest's kernel kills what runs before the command.
 const OUT_OF_MEMORY: &str = "the guest has too little memory for its files; raise --memory";
+
+/// Names the file into which a command writes what it measured itself: in its environment.
+pub const MEASURES: &str = "HEARTH_MEASURES";
+const MEASURES_FILE: &str = "/hearth-measures";
 
 /// How many lines of the command's are told if it fails.
 const LAST_LINES: usize = 20;
@@ -25,6 +30,9 @@ const SEEDS: u64 = 1_000_003;
 
 /// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
 const SETTLE_S: u32 = 2;
+
+/// How long what was started before the command may take to end when it is told to.
+const END_S: u32 = 5;
 
 /// Has `khugepaged` look at one page and then sleep for 49 days, where there is one. Every 10 s it would take
 /// programs' memory away from them for as long as it needs to make huge pages; beside tasks that never sleep, whose
@@ -46,6 +54,8 @@ const LOAD_AFTER_S: u32 = 5;
 /// The command and how it is run.
 pub(crate) struct Work<'a> {
     pub(crate) command: &'a [String],
+    /// What a shell runs before it, under the same scheduler, and uncounted.
+    pub(crate) before: Option<&'a str>,
     pub(crate) folder: &'a Path,
     pub(crate) path: &'a str,
     pub(crate) copies: usize,
@@ -120,21 +130,54 @@ fn shuffle_text(work: &Work, place: usize, seed: u64) -> String {
 }
 
 fn turn_text(work: &Work, place: usize, seed: u64, start: &str, stop: &str) -> String {
-    let folder = quoted(&work.folder.to_string_lossy());
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
-    let (command, path) = (words.join(" "), quoted(work.path));
     let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(place));
+    let run = format!("/bin/hearth-region run {region} {copies} {seed} -- {}", words.join(" "));
+    let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, place, text));
+    let said = said_text(place);
     format!(
         "section start-{place}\n{start}\n\
+         rm -f {MEASURES_FILE}\n{before}\
          sleep {SETTLE_S}; usleep {later_us}\n\
-         section command-{place}\n\
-         (cd {folder}; PATH={path}; HOME=/root; export PATH HOME\n\
-         exec /bin/hearth-region run {region} {copies} {seed} -- {command}) </dev/null >/dev/null 2>/hearth-said\n\
-         echo status=$?\n\
-         section said-{place}\ntail -n {LAST_LINES} /hearth-said\n\
-         [ -z \"$(tail -c 1 /hearth-said)\" ] || echo\n\
-         section stop-{place}\n{stop}\n"
+         section command-{place}\n{}\necho status=$?\n\
+         {said}{after}\
+         section measures-{place}\ncat {MEASURES_FILE} 2>/dev/null; echo status=0\n\
+         section stop-{place}\n{stop}\n",
+        with_surroundings(work, &run, "/hearth-said")
     )
+}
+
+/// A command where the user's is: in its folder, with its programs and variables. What it says on standard error goes
+/// to a file.
+fn with_surroundings(work: &Work, command: &str, said: &str) -> String {
+    let (folder, path) = (quoted(&work.folder.to_string_lossy()), quoted(work.path));
+    format!(
+        "(cd {folder}; PATH={path} HOME=/root {MEASURES}={MEASURES_FILE}; export PATH HOME {MEASURES}\n\
+         exec {command}) </dev/null >/dev/null 2>{said}"
+    )
+}
+
+/// What the command last said on standard error.
+fn said_text(place: usize) -> String {
+    format!(
+        "section said-{place}\ntail -n {LAST_LINES} /hearth-said\n\
+         [ -z \"$(tail -c 1 /hearth-said)\" ] || echo\n"
+    )
+}
+
+/// What prepares the command, in a session of its own; and what ends what it left running, softly at first.
+fn before_steps(work: &Work, place: usize, text: &str) -> (String, String) {
+    let run = with_surroundings(work, &format!("setsid sh -c {}", quoted(text)), "/hearth-said-before");
+    let before = format!(
+        "section before-{place}\n{run} &\nbefore=$!; wait $before; code=$?\n\
+         [ $code = 0 ] || tail -n {LAST_LINES} /hearth-said-before; echo; echo status=$code\n"
+    );
+    let after = format!(
+        "kill -TERM -- -$before 2>/dev/null; left={END_S}0\n\
+         while kill -0 -- -$before 2>/dev/null && [ $left -gt 0 ]; do usleep 100000; left=$((left - 1)); done\n\
+         kill -KILL -- -$before 2>/dev/null\n"
+    );
+    (before, after)
 }
 
 struct Steps {
@@ -213,17 +256,20 @@ fn quoted(word: &str) -> String {
 }
 
 /// What a guest said of a run that went well.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Said {
     /// The checksum of the files' page frames.
     pub(crate) frames: String,
     /// The last lines that another scheduler printed, and the kernel of it.
     pub(crate) scheduler: Vec<String>,
+    /// What the command measured itself.
+    pub(crate) measures: BTreeMap<String, f64>,
 }
 
 /// Whether all went well in a turn, of what the guest printed; `shuffled`: see there.
 pub(crate) fn check(
     output: &Output,
+    work: &Work,
     scheduler: &Scheduler,
     place: usize,
     shuffled: usize,
@@ -238,6 +284,12 @@ pub(crate) fn check(
     if ended != 0 {
         return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: stop });
     }
+    if work.before.is_some() {
+        let (code, last_lines) = status(output, &of("before"), &name)?;
+        if code != 0 {
+            return Err(EmulateError::Before { scheduler: name, code, last_lines });
+        }
+    }
     let (code, _) = status(output, &of("command"), &name)?;
     if code != 0 {
         let last_lines = output.section(&of("said")).map(|said| said.lines.clone()).unwrap_or_default();
@@ -247,10 +299,12 @@ pub(crate) fn check(
     let said = counted(output, &format!("shuffle-{shuffled}"), &name)?;
     let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
     let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
-    let frames =
-        frames.map(str::to_owned).ok_or_else(|| EmulateError::Counts { scheduler: name, what: what() })?;
+    let nowhere = || EmulateError::Counts { scheduler: name.clone(), what: what() };
+    let frames = frames.map(str::to_owned).ok_or_else(nowhere)?;
+    let (_, lines) = status(output, &of("measures"), &name)?;
+    let measures = measures::read(&lines).map_err(|what| EmulateError::Measures { scheduler: name, what })?;
     let scheduler = if matches!(scheduler, Scheduler::Other(_)) { stop } else { Vec::new() };
-    Ok(Said { frames, scheduler })
+    Ok(Said { frames, scheduler, measures })
 }
 
 /// What was said in a section without which nothing can be counted.
@@ -282,11 +336,16 @@ mod tests {
     use hearth_guest::Section;
     use hearth_policy::Policy;
 
+    fn work(command: &[String]) -> Work<'_> {
+        let (folder, path) = (Path::new("/"), "/usr/bin:/bin");
+        Work { command, before: None, folder, path, copies: 1, shuffled_mib: 8 }
+    }
+
     fn script(command: &[&str], scheduler: &Scheduler, seed: u64) -> String {
         let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
         let folder = Path::new("/home/it's here");
         text(
-            &Work { command: &command, folder, path: "/usr/bin:/bin", copies: 3, shuffled_mib: 32 },
+            &Work { copies: 3, shuffled_mib: 32, folder, ..work(&command) },
             &Job::one(scheduler.clone(), seed),
         )
     }
@@ -309,8 +368,7 @@ mod tests {
         let job = Job { turns: [0, 1, 1, 2, 2].map(turn).into(), seed: 3 };
         assert_eq!([0, 1, 2, 3, 4].map(|place| shuffled(&job, place)), [0, 1, 1, 3, 3]);
         let command = ["true".to_owned()];
-        let work = Work { command: &command, folder: "/".as_ref(), path: "/bin", copies: 1, shuffled_mib: 8 };
-        let text = text(&work, &job);
+        let text = text(&work(&command), &job);
         for place in 0..5 {
             assert_eq!(text.contains(&format!("section shuffle-{place}\n")), shuffled(&job, place) == place);
             assert!(text.contains(&format!("run command-{place} 1 ")));
@@ -325,6 +383,24 @@ mod tests {
             let read = std::process::Command::new("sh").args(["-n", "-c", &text]).output().unwrap();
             assert!(read.status.success(), "{text}\n{}", String::from_utf8_lossy(&read.stderr));
         }
+    }
+
+    #[test]
+    fn what_comes_before_is_uncounted_and_ended_behind_the_command() {
+        let command = ["true".to_owned()];
+        let text =
+            text(&Work { before: Some("it's me &"), ..work(&command) }, &Job::one(Scheduler::Kernel, 1));
+        let places = [
+            "section before-0",
+            "setsid sh -c 'it'\\''s me &'",
+            "section command-0",
+            "kill -TERM -- -$before",
+            "section stop-0",
+        ]
+        .map(|part| text.find(part).unwrap_or_else(|| panic!("no {part}: {text}")));
+        assert!(places.is_sorted(), "{text}");
+        let read = std::process::Command::new("sh").args(["-n", "-c", &text]).output().unwrap();
+        assert!(read.status.success(), "{text}");
     }
 
     #[test]
@@ -354,6 +430,7 @@ mod tests {
                 with_status("start-0", start, "no BTF"),
                 section("command-0", &[format!("status={code}")]),
                 section("said-0", &["oh dear".to_owned()]),
+                with_status("measures-0", 0, "p99_us 12"),
                 with_status("stop-0", stop, "a stall"),
             ],
             status: 0,
@@ -364,10 +441,15 @@ mod tests {
 
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
-        let error = |output: Output| check(&output, &hearth(), 0, 0).unwrap_err().to_string();
-        let said = |scheduler: Vec<String>| Said { frames: "1f".into(), scheduler };
-        assert_eq!(check(&output(0, 0, 0), &hearth(), 0, 0).unwrap(), said(Vec::new()));
-        assert_eq!(check(&output(0, 0, 0), &other(), 0, 0).unwrap(), said(vec!["a stall".into()]));
+        let check = |output: &Output, scheduler| check(output, &work(&[]), &scheduler, 0, 0);
+        let error = |output: Output| check(&output, hearth()).unwrap_err().to_string();
+        let said = |scheduler: Vec<String>| Said {
+            frames: "1f".into(),
+            scheduler,
+            measures: [("p99_us".to_owned(), 12.0)].into(),
+        };
+        assert_eq!(check(&output(0, 0, 0), hearth()).unwrap(), said(Vec::new()));
+        assert_eq!(check(&output(0, 0, 0), other()).unwrap(), said(vec!["a stall".into()]));
         assert!(
             error(output(1, 0, 0)).contains("hearth:light did not start in the guest; it had said:\nno BTF")
         );

@@ -16,6 +16,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("t1-dual-parted"),
     preset!("t1-dual-free"),
     preset!("t1-dual-512"),
+    preset!("desktop-8"),
     preset!("server-2s"),
     preset!("chiplet-64"),
 ];

@@ -142,7 +142,7 @@ fn a_name_that_is_no_preset_and_no_file_lists_the_presets() {
     assert_eq!(
         error,
         "no-such-machine: cannot read this machine: No such file or directory (os error 2); name a readable TOML file \
-         or one of: sgi-4d340, dash-16, xeon-smp2, t1-dual, t1-dual-parted, t1-dual-free, t1-dual-512, server-2s, chiplet-64"
+         or one of: sgi-4d340, dash-16, xeon-smp2, t1-dual, t1-dual-parted, t1-dual-free, t1-dual-512, desktop-8, server-2s, chiplet-64"
     );
 }
 

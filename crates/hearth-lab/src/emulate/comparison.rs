@@ -7,6 +7,7 @@ use hearth_report::bars::CAUSES;
 use hearth_report::measure::{self, Measure, Moves, Parts};
 use hearth_report::{Figure, format};
 use serde::{Serialize, Serializer};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One command on one machine under several schedulers. The first is what the others are compared with.
 #[derive(Debug, Serialize)]
@@ -60,6 +61,9 @@ pub struct SchedulerRuns {
     pub description: String,
     /// Means over the seeds.
     pub summary: Summary,
+    /// What the command measured itself, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<String, Figure>,
     /// The finished runs by seed; at least one.
     pub runs: Vec<Run>,
 }
@@ -267,10 +271,22 @@ fn busiest_ms(run: &Run) -> f64 {
 impl SchedulerRuns {
     /// The finished runs under a scheduler, by seed; `None` if there are none.
     pub fn new(name: &str, description: &str, runs: Vec<Run>) -> Option<Self> {
-        let summary = Summary::of(&runs);
+        let (summary, measures) = (Summary::of(&runs), own_measures(&runs));
         let (name, description) = (name.to_owned(), description.to_owned());
-        (!runs.is_empty()).then_some(Self { name, description, summary, runs })
+        (!runs.is_empty()).then_some(Self { name, description, summary, measures, runs })
     }
+}
+
+/// What the command measured itself, of the runs in which it did.
+fn own_measures(runs: &[Run]) -> BTreeMap<String, Figure> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.measures.keys()).collect();
+    let figure = |name: &str| Figure::of(runs.iter().filter_map(|run| run.measures.get(name).copied()));
+    names.into_iter().map(|name| (name.clone(), figure(name))).collect()
+}
+
+/// Whether more is better of what a command measured itself: of rates.
+pub fn is_rate(measure: &str) -> bool {
+    measure.ends_with("_per_s")
 }
 
 impl Comparison {
@@ -295,6 +311,11 @@ impl Comparison {
     pub fn turn_of(&self, ending: &Ending) -> String {
         let round = self.rounds.map_or_else(String::new, |_| format!(", round {}", ending.round));
         format!("Seed {}{round}", ending.seed)
+    }
+
+    /// Names of what the command measured itself, under any scheduler.
+    pub fn own_measures(&self) -> BTreeSet<&str> {
+        self.schedulers.iter().flat_map(|runs| runs.measures.keys()).map(String::as_str).collect()
     }
 
     /// The scheduler that the others are compared with.
@@ -376,6 +397,7 @@ pub mod tests {
             cycle_ps: 1000,
             frames: seed.to_string(),
             scheduler_said: Vec::new(),
+            measures: [("requests_per_s".to_owned(), million_instructions as f64)].into(),
             region,
         }
     }

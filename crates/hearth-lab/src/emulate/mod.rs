@@ -62,6 +62,10 @@ pub struct Arguments {
     /// Take a program along that the command runs, with its libraries
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
+    /// What a shell of the guest runs before the command in each turn, under the same scheduler, and uncounted: it
+    /// starts a server, for example, which is ended after the command
+    #[arg(long, value_name = "SHELL")]
+    before: Option<String>,
     /// Have what the CPUs do, stalls included, drive the guest's clock: ticks, slices and elapsed time are the
     /// machine's. It takes longer, and one build of QEMU
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! The page of a comparison.
 
 use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
-use super::programs;
+use super::{pairs, programs};
 use hearth_report::Page;
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, change, parted_bar, plain_bar};
 use hearth_report::measure::{self, cell};
@@ -28,6 +28,8 @@ pub fn page(comparison: &Comparison) -> String {
             }
             div.pair { (causes(comparison)) (served(comparison)) }
             (figures(comparison))
+            (own_measures(comparison))
+            (pairs_of(comparison))
             (each_program(comparison))
             (endings(comparison))
         },
@@ -124,6 +126,61 @@ fn figures(comparison: &Comparison) -> Markup {
         section {
             h2 { "All figures" }
             (measure::page_table("scheduler", &comparison.measures(), &rows))
+        }
+    }
+}
+
+/// What the command measured itself.
+fn own_measures(comparison: &Comparison) -> Markup {
+    let names = comparison.own_measures();
+    html! {
+        @if !names.is_empty() {
+            section {
+                h2 { "What the command measured itself" }
+                div.scroll { table {
+                    thead { tr {
+                        th scope="col" { "measure" }
+                        @for runs in &comparison.schedulers { th scope="col" { (runs.name) } }
+                    } }
+                    tbody { @for name in names { tr {
+                        th scope="row" { (name) }
+                        @for runs in &comparison.schedulers {
+                            td { @if let Some(figure) = runs.measures.get(name) { (cell(figure, format::significant)) } }
+                        }
+                    } } }
+                } }
+            }
+        }
+    }
+}
+
+/// What pairs of the same round say.
+fn pairs_of(comparison: &Comparison) -> Markup {
+    let names: Vec<(&str, &str)> = comparison
+        .paired()
+        .map(|measure| (measure.key, measure.name))
+        .chain(comparison.own_measures().into_iter().map(|name| (name, name)))
+        .collect();
+    html! {
+        @if !comparison.pairs.is_empty() {
+            section {
+                h2 { "Pairs of the same round" }
+                p.hint { "Ratio to the first scheduler, its 95 % interval, and whether they differ." }
+                div.scroll { table {
+                    thead { tr {
+                        th scope="col" { "scheduler" }
+                        th scope="col" { "pairs" }
+                        @for (_, name) in &names { th scope="col" { (name) } }
+                    } }
+                    tbody { @for row in &comparison.pairs { tr {
+                        th scope="row" { (row.scheduler) }
+                        td { (row.pairs) }
+                        @for (key, _) in &names {
+                            td { @if let Some(difference) = row.of.get(key).or_else(|| row.measures.get(*key)) { (pairs::line(difference)) } }
+                        }
+                    } } }
+                } }
+            }
         }
     }
 }

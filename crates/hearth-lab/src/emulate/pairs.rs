@@ -1,11 +1,11 @@
 //! Rounds: what pairs of runs, of two schedulers in the same round of the same guest, say of them.
 
-use super::comparison::{MEASURES, PAIRED, Summary};
+use super::comparison::{MEASURES, PAIRED, Summary, is_rate};
 use hearth_emulate::{Run, Scheduler};
 use hearth_report::Measure;
 use hearth_report::pairs::{Difference, Pair, Verdict, compare, least_pairs};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What follows the first scheduler's name where it is compared with itself.
 const AGAIN: &str = " again";
@@ -19,6 +19,9 @@ pub struct PairsOf {
     pub pairs: usize,
     /// By measure.
     pub of: BTreeMap<&'static str, Difference>,
+    /// By what the command measured itself.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub measures: BTreeMap<String, Difference>,
 }
 
 /// Of each scheduler but the first, and of the first once more, which comes first: what turns of a guest leave to
@@ -42,22 +45,36 @@ fn of_one(scheduler: String, base: &[Run], runs: &[Run]) -> Option<PairsOf> {
         .collect();
     let difference = |measure: &Measure<Summary>| {
         let of = |summary: &Summary| (measure.of)(summary).mean;
-        let values: Vec<Pair> = summaries
-            .iter()
-            .map(|[base, other]| Pair { base: of(base), other: of(other) })
-            .filter(|pair| pair.base > 0.0 && pair.other > 0.0)
-            .collect();
-        Some((measure.key, compare(&values, false)?))
+        let values = summaries.iter().map(|[base, other]| Pair { base: of(base), other: of(other) });
+        Some((measure.key, compared(values, false)?))
+    };
+    let own_difference = |name: &String| {
+        let of = |run: &Run| run.measures.get(name).copied().unwrap_or(0.0);
+        let values = pairs.iter().map(|(base, run)| Pair { base: of(base), other: of(run) });
+        Some((name.clone(), compared(values, is_rate(name))?))
     };
     let paired = MEASURES.iter().filter(|measure| PAIRED.contains(&measure.key));
     let of: BTreeMap<_, _> = paired.filter_map(difference).collect();
-    (!of.is_empty()).then_some(PairsOf { scheduler, pairs: pairs.len(), of })
+    let names: BTreeSet<&String> = base.iter().flat_map(|run| run.measures.keys()).collect();
+    let measures = names.into_iter().filter_map(own_difference).collect();
+    (!of.is_empty()).then_some(PairsOf { scheduler, pairs: pairs.len(), of, measures })
+}
+
+/// What pairs show, of those that have a ratio.
+fn compared(pairs: impl Iterator<Item = Pair>, higher_is_better: bool) -> Option<Difference> {
+    let pairs: Vec<Pair> = pairs.filter(|pair| pair.base > 0.0 && pair.other > 0.0).collect();
+    compare(&pairs, higher_is_better)
 }
 
 /// A ratio with its interval and what follows.
 pub fn text(difference: &Difference) -> String {
     let interval = interval(difference).map_or_else(String::new, |interval| format!(" ({interval})"));
     format!("{:.3}{interval}\n{}", difference.ratio, verdict(difference))
+}
+
+/// The same in one line.
+pub fn line(difference: &Difference) -> String {
+    text(difference).replace('\n', ", ")
 }
 
 fn interval(difference: &Difference) -> Option<String> {

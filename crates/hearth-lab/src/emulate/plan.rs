@@ -48,6 +48,7 @@ impl Plan {
         let emulation = Emulation {
             machine,
             command,
+            before: arguments.before.clone(),
             files,
             hearth: hearth()?,
             folder: env::current_dir().context("the current folder is not known").map_err(Failure::Failed)?,

@@ -1,13 +1,13 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary};
+use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary, is_rate};
 use super::{pairs, programs};
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
-use hearth_report::Measure;
 use hearth_report::format;
 use hearth_report::measure::Parts;
+use hearth_report::{Figure, Measure};
 use std::iter;
 
 /// A terminal has no room for these.
@@ -24,6 +24,9 @@ pub fn text(comparison: &Comparison, verbose: bool) -> String {
     text.push_str(&format!("{}\n", measures_of("scheduler", &measures, &rows)));
     for parts in PARTS {
         text.push_str(&format!("\n{}\n\n{}\n", parts.title, table_of_parts(comparison, &parts)));
+    }
+    if !comparison.own_measures().is_empty() {
+        text.push_str(&format!("\nWhat the command measured itself\n\n{}\n", own_measures(comparison)));
     }
     if verbose {
         text.push_str(&format!("\nEach program\n\n{}\n", each_program(comparison)));
@@ -80,6 +83,36 @@ fn pairs_table(comparison: &Comparison) -> Table {
         table.add_row(first.into_iter().chain(measures.iter().map(cell)));
     }
     table
+}
+
+/// What the command measured itself, and what pairs say of it.
+fn own_measures(comparison: &Comparison) -> Table {
+    let has_pairs = !comparison.pairs.is_empty();
+    let header = ["measure", "scheduler", "", if has_pairs { "ratio (95 % interval)" } else { "change" }];
+    let mut table = table(&header, 2);
+    for name in comparison.own_measures() {
+        let base = comparison.base().and_then(|base| base.measures.get(name));
+        let rows = comparison.schedulers.iter().filter_map(|runs| Some((runs, runs.measures.get(name)?)));
+        for (index, (runs, figure)) in rows.enumerate() {
+            let against = if has_pairs {
+                let pairs = comparison.pairs.iter().find(|row| row.scheduler == runs.name);
+                number(pairs.and_then(|row| row.measures.get(name)).map_or_else(String::new, pairs::line))
+            } else {
+                change_of(name, figure, base.filter(|_| index > 0))
+            };
+            let first = [Cell::new(name).add_attribute(Attribute::Bold), Cell::new(&runs.name)];
+            table.add_row(first.into_iter().chain([spread(figure, format::significant), against]));
+        }
+    }
+    table
+}
+
+/// A change, in colours where less is better.
+fn change_of(name: &str, figure: &Figure, base: Option<&Figure>) -> Cell {
+    match base {
+        Some(base) if is_rate(name) => number(format::change(figure.change_percent(base))),
+        base => change(figure, base),
+    }
 }
 
 fn each_program(comparison: &Comparison) -> Table {
