@@ -38,9 +38,9 @@ pub struct Arguments {
     /// Schedulers, joined by commas: kernel, kernel-cache (the kernel's own with its cache-aware
     /// scheduling), hearth:POLICY with a name (see `hearth list policies`) or a TOML file, or a command that
     /// loads another of sched_ext, such as 'scx_bpfland -s 5000'; the others are compared with the first
-    #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(short, long, value_name = "NAMES")]
     #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both")]
-    schedulers: Vec<String>,
+    schedulers: String,
     /// Run under each scheduler with the seeds 1 to N, which shift when copies start; figures are then
     /// means, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]

@@ -39,7 +39,7 @@ impl Plan {
     pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let machine = machine(&arguments.machine)?;
         let mut files = Files::default();
-        let schedulers = schedulers(&arguments.schedulers, &mut files)?;
+        let schedulers = schedulers(&separate(&arguments.schedulers), &mut files)?;
         topology::shape(&machine).map_err(Failure::input)?;
         let has_others = schedulers.iter().any(|scheduler| matches!(scheduler, Scheduler::Other(_)));
         let lacks_config = has_others && !files.add_kernel_config();
@@ -213,8 +213,22 @@ fn is_ending(error: &EmulateError, scheduler: &Scheduler) -> bool {
     }
 }
 
+/// What commas separate, those in quotes apart.
+fn separate(text: &str) -> Vec<&str> {
+    let mut quote = None;
+    text.split(|letter| {
+        match (quote, letter) {
+            (None, '\'' | '"') => quote = Some(letter),
+            (Some(begun), _) if begun == letter => quote = None,
+            _ => {}
+        }
+        quote.is_none() && letter == ','
+    })
+    .collect()
+}
+
 /// The schedulers by name, each once. Those that a command loads come along.
-fn schedulers(names: &[String], files: &mut Files) -> Result<Vec<Scheduler>, Failure> {
+fn schedulers(names: &[&str], files: &mut Files) -> Result<Vec<Scheduler>, Failure> {
     let schedulers: Vec<Scheduler> =
         names.iter().map(|name| scheduler(name.trim(), files)).collect::<Result<_, _>>()?;
     for (index, scheduler) in schedulers.iter().enumerate() {
@@ -298,8 +312,7 @@ mod tests {
     use super::*;
 
     fn error(names: &[&str]) -> String {
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        match schedulers(&names, &mut Files::default()) {
+        match schedulers(names, &mut Files::default()) {
             Err(Failure::Input(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
@@ -307,11 +320,11 @@ mod tests {
 
     #[test]
     fn schedulers_are_found_by_their_names() {
-        let names = ["kernel", "kernel-cache", "hearth:light", "sort -k '1 2'"].map(str::to_owned);
+        let names = separate("kernel,kernel-cache,hearth:light,sort -k '1,2'");
         let mut files = Files::default();
         let found = schedulers(&names, &mut files).unwrap();
         let Scheduler::Other(other) = &found[3] else { panic!("{found:?}") };
-        assert!(other.command[0].ends_with("/sort") && other.command[1..] == ["-k", "1 2"]);
+        assert!(other.command[0].ends_with("/sort") && other.command[1..] == ["-k", "1,2"]);
         assert!(files.iter().any(|(place, _)| place.ends_with("sort")));
         assert_eq!(found.iter().map(Scheduler::name).collect::<Vec<_>>(), names);
     }
