@@ -4,7 +4,7 @@
 //! made before the first call, and lives as long as QEMU does.
 
 use crate::instructions::{LONGEST, is_call, is_pause, may_change_translations};
-use crate::model::{Mode, Stretch};
+use crate::model::{Cpu, Mode, Stretch};
 use crate::plugin::{Plugin, say};
 use crate::timing::Timing;
 use hearth_hardware::Access;
@@ -16,8 +16,20 @@ use std::thread::{self, ThreadId};
 static PLUGIN: AtomicPtr<Plugin> = AtomicPtr::new(std::ptr::null_mut());
 static THREAD: std::sync::OnceLock<ThreadId> = std::sync::OnceLock::new();
 
-/// Loads and stores are of this many bytes at most.
-const WIDEST: u64 = 16;
+/// The CPUs of the region that is counted. QEMU calls of code that was translated for a region within that only.
+static CPUS: AtomicPtr<Cpu> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The CPU that executes, of the region that is counted.
+#[inline(always)]
+fn executing<'a>(cpu: c_uint) -> &'a mut Cpu {
+    // SAFETY: the machine has as many CPUs as the guest; nobody else has a reference to them while QEMU calls.
+    unsafe { &mut *CPUS.load(Ordering::Relaxed).add(cpu as usize) }
+}
+
+/// A region begins, and its code is about to be translated.
+pub(crate) fn execute_on(cpus: &mut [Cpu]) {
+    CPUS.store(cpus.as_mut_ptr(), Ordering::Relaxed);
+}
 
 #[inline(always)]
 fn plugin<'a>() -> &'a mut Plugin {
@@ -100,11 +112,36 @@ unsafe extern "C" fn on_pause(cpu: c_uint, _: *mut c_void) {
 }
 
 unsafe extern "C" fn on_stretch(cpu: c_uint, packed: *mut c_void) {
-    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
+    if !executing(cpu).execute(Stretch::unpacked(packed as u64)) {
+        on_other_stretch(cpu, packed);
+    }
 }
 
 unsafe extern "C" fn on_timed_stretch(cpu: c_uint, packed: *mut c_void) {
-    plugin().execute_in_time(cpu as usize, Stretch::unpacked(packed as u64));
+    if !executing(cpu).execute(Stretch::unpacked(packed as u64)) {
+        return on_other_timed_stretch(cpu, packed);
+    }
+    if executing(cpu).pass() {
+        on_due(cpu);
+    }
+}
+
+#[inline(never)]
+fn on_other_stretch(cpu: c_uint, packed: *mut c_void) {
+    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
+}
+
+#[inline(never)]
+fn on_other_timed_stretch(cpu: c_uint, packed: *mut c_void) {
+    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
+    if executing(cpu).pass() {
+        on_due(cpu);
+    }
+}
+
+#[inline(never)]
+fn on_due(cpu: c_uint) {
+    plugin().look(cpu as usize);
 }
 
 unsafe extern "C" fn on_interval(cpu: c_uint, _: *mut c_void) {
@@ -114,20 +151,32 @@ unsafe extern "C" fn on_interval(cpu: c_uint, _: *mut c_void) {
 }
 
 unsafe extern "C" fn on_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, _: *mut c_void) {
-    on_data(cpu, info, address, Access::Read);
+    if !executing(cpu).load(address, info) {
+        on_other_load(cpu, info, address);
+    }
 }
 
 unsafe extern "C" fn on_store(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, _: *mut c_void) {
+    if !executing(cpu).store(address, info) {
+        on_other_store(cpu, info, address);
+    }
+}
+
+#[inline(never)]
+fn on_other_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
+    on_data(cpu, info, address, Access::Read);
+}
+
+#[inline(never)]
+fn on_other_store(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
     on_data(cpu, info, address, Access::Write);
 }
 
 #[inline(always)]
 fn on_data(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, access: Access) {
     let Some(model) = &mut plugin().model else { return };
-    // Most references end on the line where they begin, whatever their length is.
-    let may_span = address % model.line_bytes() > model.line_bytes() - WIDEST;
     // SAFETY: QEMU has made this reference, and says what it was.
-    let bytes = if may_span { 1 << unsafe { qemu_plugin_mem_size_shift(info) } } else { 1 };
+    let bytes = model.length(cpu as usize, info, || 1 << unsafe { qemu_plugin_mem_size_shift(info) });
     model.data(cpu as usize, address, bytes, access, |address| physical(info, address));
 }
 

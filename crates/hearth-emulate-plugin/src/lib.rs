@@ -14,6 +14,7 @@ mod callbacks;
 mod clock;
 mod instructions;
 mod layout;
+mod lengths;
 mod model;
 mod plugin;
 mod qemu;

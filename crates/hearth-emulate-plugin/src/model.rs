@@ -1,6 +1,7 @@
 //! The caches under the guest: what each CPU's references do to them. Knows no emulator and no task.
 
 use crate::layout::Layout;
+use crate::lengths::Lengths;
 use crate::translations::Translations;
 use hearth_emulate::counts::{Causes, Counts};
 use hearth_hardware::{Access, Counters, Memory, Port, Unsupported};
@@ -65,13 +66,75 @@ impl Stretch {
     }
 }
 
-struct Cpu {
+/// A CPU of the guest.
+///
+/// What most code does changes nothing but counts: it is on the line that its set of the first level was last used
+/// for, and translations are remembered. That is answered here, and short enough to be what QEMU calls; for the rest
+/// there is the [`Model`].
+pub(crate) struct Cpu {
     port: Rc<Port>,
-    translations: Translations,
     instructions: u64,
     /// How long it waited of its own accord.
     paused_ps: u64,
+    /// When it began to execute what it has executed.
+    begun_ps: u64,
+    /// When its time is looked at next, by what it executed.
+    due_ps: u64,
     mode: Mode,
+    lengths: Lengths,
+    translations: Translations,
+}
+
+/// Loads and stores are of this many bytes at most.
+const WIDEST: u64 = 16;
+
+impl Cpu {
+    /// The line of a reference that ends where it begins, as most do whatever their length is.
+    #[inline(always)]
+    fn only_line(&self, address: u64, sort: u32) -> Option<u32> {
+        let line_bytes = self.port.line_bytes();
+        let place = address & (line_bytes - 1);
+        let ends_there = place <= line_bytes - WIDEST
+            || self.lengths.of(sort).is_some_and(|bytes| place <= line_bytes - bytes);
+        if ends_there { self.translations.line(address) } else { None }
+    }
+
+    /// A load: done, or `false`, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn load(&self, address: u64, sort: u32) -> bool {
+        self.only_line(address, sort).is_some_and(|line| self.port.read_recent_line(line))
+    }
+
+    /// A store: done, or `false`, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn store(&self, address: u64, sort: u32) -> bool {
+        self.only_line(address, sort).is_some_and(|line| self.port.write_recent_line(line))
+    }
+
+    /// A stretch of code is executed: done, or `false`, and nothing has happened.
+    #[inline(always)]
+    pub(crate) fn execute(&mut self, stretch: Stretch) -> bool {
+        let line = stretch.line();
+        let done = stretch.mode() == self.mode && (line == NO_LINE || self.port.fetch_recent_line(line));
+        if done {
+            self.instructions += stretch.instructions();
+        }
+        done
+    }
+
+    /// Tells its port the time. Whether that is to be looked at.
+    #[inline(always)]
+    pub(crate) fn pass(&self) -> bool {
+        let executed_ps = self.executed_ps();
+        self.port.set_now_ps(self.begun_ps + executed_ps);
+        executed_ps >= self.due_ps
+    }
+
+    /// What its execution took so far: a cycle for each instruction, and the stalls.
+    #[inline(always)]
+    fn executed_ps(&self) -> u64 {
+        self.instructions * self.port.cycle_ps() + self.port.stall_ps() + self.paused_ps
+    }
 }
 
 /// Cycles of a `PAUSE` beyond its own, whatever the machine: AMD's Zen parts take about 40 to 65, Intel's 140 since
@@ -102,10 +165,13 @@ impl Model {
         let memory = Memory::new(&machine, node_bytes)?;
         let cpu = |port: &Rc<Port>| Cpu {
             port: Rc::clone(port),
-            translations: Translations::new(machine.line_bytes),
             instructions: 0,
             paused_ps: 0,
+            begun_ps: 0,
+            due_ps: 0,
             mode: Mode::Kernel,
+            lengths: Lengths::new(),
+            translations: Translations::new(machine.line_bytes),
         };
         Ok(Self {
             cpus: memory.ports().iter().map(cpu).collect(),
@@ -113,6 +179,17 @@ impl Model {
             layout: Layout::new(node_bytes.iter().sum()),
             line_shift: machine.line_bytes.trailing_zeros(),
             unnamed: None,
+        })
+    }
+
+    /// The bytes of a CPU's references of a sort. `length` says it of those that it has not made before.
+    #[inline(always)]
+    pub(crate) fn length(&mut self, cpu: usize, sort: u32, length: impl Fn() -> u64) -> u64 {
+        let lengths = &mut self.cpus[cpu].lengths;
+        lengths.of(sort).unwrap_or_else(|| {
+            let bytes = length();
+            lengths.remember(sort, bytes);
+            bytes
         })
     }
 
@@ -178,11 +255,19 @@ impl Model {
         }
     }
 
-    /// What a CPU's execution took so far: a cycle for each instruction, and the stalls.
-    #[inline(always)]
+    /// What a CPU's execution took so far.
     pub(crate) fn executed_ps(&self, cpu: usize) -> u64 {
-        let Cpu { port, instructions, paused_ps, .. } = &self.cpus[cpu];
-        instructions * port.cycle_ps() + port.stall_ps() + paused_ps
+        self.cpus[cpu].executed_ps()
+    }
+
+    /// When a CPU began to execute what it has executed here.
+    pub(crate) fn set_begun(&mut self, cpu: usize, ps: u64) {
+        self.cpus[cpu].begun_ps = ps;
+    }
+
+    /// When a CPU's time is to be looked at next, by what it executed here.
+    pub(crate) fn set_due(&mut self, cpu: usize, executed_ps: u64) {
+        self.cpus[cpu].due_ps = executed_ps;
     }
 
     /// A CPU executes a `PAUSE`.
@@ -192,10 +277,9 @@ impl Model {
         *paused_ps += PAUSE_CYCLES * port.cycle_ps();
     }
 
-    /// Tells a CPU the time, by which it waits for what others use.
-    #[inline(always)]
-    pub(crate) fn set_time(&mut self, cpu: usize, ps: u64) {
-        self.cpus[cpu].port.set_now_ps(ps);
+    /// The CPUs. They stay where they are in the host's memory.
+    pub(crate) fn all_cpus(&mut self) -> &mut [Cpu] {
+        &mut self.cpus
     }
 
     /// Addresses may mean something else on a CPU from now on.
@@ -217,12 +301,6 @@ impl Model {
     /// Which task runs on a CPU, for the causes of misses; `moved`: on another CPU before.
     pub(crate) fn set_task(&mut self, cpu: usize, number: u16, moved: bool) {
         self.cpus[cpu].port.set_task(number, moved);
-    }
-
-    /// Bytes of a line.
-    #[inline(always)]
-    pub(crate) fn line_bytes(&self) -> u64 {
-        1 << self.line_shift
     }
 
     /// Number of CPUs.

@@ -147,18 +147,16 @@ impl Plugin {
         model.execute(cpu, stretch);
     }
 
-    /// The same, where it takes time.
-    #[inline(always)]
-    pub(crate) fn execute_in_time(&mut self, cpu: usize, stretch: Stretch) {
-        self.execute(cpu, stretch);
+    /// A CPU has executed for a while in a region, and its time is to be looked at.
+    pub(crate) fn look(&mut self, cpu: usize) {
         if let (Some(timing), Some(model)) = (&mut self.timing, &mut self.model) {
-            timing.pass(cpu, model);
+            timing.look_inside(cpu, model);
         }
     }
 
     /// The time of the CPU that this thread runs, in nanoseconds.
     pub(crate) fn own_ns(&mut self) -> u64 {
-        self.timing.as_mut().map_or(0, |timing| timing.own_ns(self.model.as_ref()))
+        self.timing.as_mut().map_or(0, |timing| timing.own_ns(self.model.as_mut()))
     }
 
     /// The kernel switches tasks on a CPU.
@@ -295,10 +293,10 @@ impl Plugin {
             Phase::Ending { mut region, begin_ns, next } => {
                 region.guest_ns = self.since(begin_ns);
                 self.earlier = (0..self.earlier.len()).map(|cpu| self.counted(cpu)).collect();
-                let model = self.model.take();
-                if let Some(timing) = &mut self.timing {
-                    timing.change(model.as_ref());
+                if let (Some(timing), Some(model)) = (&mut self.timing, &self.model) {
+                    timing.end(model);
                 }
+                self.model = None;
                 self.finish(region);
                 if let Some(name) = next {
                     self.start(name);
@@ -312,10 +310,11 @@ impl Plugin {
         match Model::new(&self.arguments.machine, &self.arguments.node_bytes, self.timing.is_some()) {
             Ok(mut model) => {
                 if let Some(timing) = &mut self.timing {
-                    timing.change(None);
+                    timing.begin(&mut model);
                 }
                 self.tasks.begin_region();
                 (0..model.cpus()).for_each(|cpu| model.set_task(cpu, self.tasks.number_on(cpu), false));
+                crate::callbacks::execute_on(model.all_cpus());
                 self.model = Some(model);
                 self.phase = Phase::On { name, begin_ns: self.beside.clock_ns() };
             }

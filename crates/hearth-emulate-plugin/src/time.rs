@@ -108,12 +108,16 @@ functions! {
     is_running: c"runstate_is_running", unsafe extern "C" fn() -> bool;
     until_timer_ns: c"qemu_clock_deadline_ns_all", unsafe extern "C" fn(c_int, c_int) -> i64;
     advance: c"qemu_clock_advance_virtual_time", unsafe extern "C" fn(i64) -> i64;
+    call_between_turns: c"async_run_on_cpu", unsafe extern "C" fn(*mut c_void, Between, i64);
     has_lock: c"bql_locked", unsafe extern "C" fn() -> bool;
     lock: c"bql_lock_impl", unsafe extern "C" fn(*const c_char, c_int);
     unlock: c"bql_unlock", unsafe extern "C" fn();
     add_forcer: c"rcu_add_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
     remove_forcer: c"rcu_remove_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
 }
+
+/// What QEMU calls for a CPU when no code of the guest runs, with a word that was passed along.
+type Between = unsafe extern "C" fn(*mut c_void, i64);
 
 /// QEMU's, in a list of its kind.
 #[repr(C)]
@@ -146,7 +150,6 @@ thread_local! {
 /// The guest's clock, taken over.
 pub(crate) struct Time {
     functions: Functions,
-    handle: *const c_void,
     /// QEMU's pointer to the CPU that a thread runs.
     current: *const *mut c_void,
     cpus: Vec<*mut c_void>,
@@ -160,11 +163,10 @@ impl Time {
     pub(crate) fn request() -> Result<Self, Refusal> {
         let functions = Functions::find()?;
         // SAFETY: nothing is passed.
-        let handle = unsafe { qemu_plugin_sys::qemu_plugin_request_time_control() };
-        if handle.is_null() {
+        if unsafe { qemu_plugin_sys::qemu_plugin_request_time_control() }.is_null() {
             return Err(Refusal::ClockTaken);
         }
-        Ok(Self { functions, handle, current: std::ptr::null(), cpus: Vec::new() })
+        Ok(Self { functions, current: std::ptr::null(), cpus: Vec::new() })
     }
 
     /// Takes the clock over. The first CPU is about to start on this thread; `own_ticks` tells the time of the CPU that
@@ -235,10 +237,10 @@ impl Time {
         self.cpus.get(cpu).is_none_or(|cpu| unsafe { (self.functions.is_idle)(*cpu) })
     }
 
-    /// Sets the guest's clock as soon as no code of the guest runs.
-    pub(crate) fn set(&self, ns: u64) {
-        // SAFETY: the handle is what QEMU gave for it.
-        unsafe { qemu_plugin_sys::qemu_plugin_update_ns(self.handle, ns as i64) }
+    /// Sets the guest's clock as soon as no code of the guest runs. A CPU calls that this thread runs.
+    pub(crate) fn set(&self, cpu: usize, ns: u64) {
+        // SAFETY: the CPU is one that QEMU has named, and the function is of the type that it calls.
+        unsafe { (self.functions.call_between_turns)(self.cpus[cpu], set_between_turns, ns as i64) }
     }
 
     /// Stops the CPU that this thread runs until the guest's clock has come to a time.
@@ -263,12 +265,34 @@ impl Time {
     }
 }
 
+/// As `qemu_plugin_update_ns` does, but QEMU's main loop, which that wakes each time, sleeps on where there is nothing to
+/// do for it.
+unsafe extern "C" fn set_between_turns(_cpu: *mut c_void, ns: i64) {
+    if let Some((functions, _)) = WAIT.get() {
+        functions.advance_to(ns);
+    }
+}
+
 fn first_to_go_on_ns() -> Option<i64> {
     let stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
     stopped.iter().map(|stopped| stopped.until_ns).min()
 }
 
 impl Functions {
+    /// Sets the guest's clock, with QEMU's lock.
+    fn advance_to(&self, ns: i64) {
+        let now_ns = NOW_NS.load(Ordering::Relaxed);
+        // SAFETY: with its lock, which this thread has, QEMU allows these calls.
+        unsafe {
+            let timer_ns = (self.until_timer_ns)(VIRTUAL_CLOCK, ANY_TIMER);
+            if timer_ns >= 0 && timer_ns <= ns - now_ns {
+                (self.advance)(ns);
+            } else if ns > now_ns {
+                (self.set_clock)(ns);
+            }
+        }
+    }
+
     /// When all CPUs wait, has those go on that are the first to: `false` if nobody is, or the guest does not run. Only
     /// on the thread that runs CPUs, which is in nobody's turn then.
     fn jump_when_idle(&self) -> bool {

@@ -23,8 +23,7 @@ pub(crate) struct Timing {
     quantum_cycles: u64,
     /// By CPU: instructions outside of regions since its time was last looked at.
     instructions: qemu_plugin_u64,
-    /// By CPU: when its time is looked at next, by what it executed in the region.
-    due_ps: Vec<u64>,
+    cpus: usize,
 }
 
 impl Timing {
@@ -39,7 +38,7 @@ impl Timing {
             cycle_ps,
             quantum_cycles,
             instructions: qemu_plugin_u64 { score, offset: 0 },
-            due_ps: vec![0; cpus],
+            cpus,
         })
     }
 
@@ -65,21 +64,26 @@ impl Timing {
 
     fn restart(&mut self, cpu: usize, executed_ps: u64) {
         self.clock.restart(cpu, executed_ps);
-        self.due_ps[cpu] = self.clock.interval_ps();
         // SAFETY: there is a word for each CPU.
         unsafe { qemu_plugin_u64_set(self.instructions, cpu as c_uint, 0) };
     }
 
-    /// A region begins, or has ended, of which `model` says what was executed.
-    pub(crate) fn change(&mut self, ended: Option<&Model>) {
-        let cycle_ps = if ended.is_some() { OUTSIDE_PS } else { self.cycle_ps };
+    /// A region begins, of which `model` says what was executed.
+    pub(crate) fn begin(&mut self, model: &mut Model) {
         Time::resume_all();
-        self.clock.set_quantum(self.quantum_cycles * cycle_ps);
-        for cpu in 0..self.due_ps.len() {
-            let executed_ps =
-                ended.map_or_else(|| self.executed_outside_ps(cpu), |model| model.executed_ps(cpu));
-            self.restart(cpu, executed_ps);
+        self.clock.set_quantum(self.quantum_cycles * self.cycle_ps);
+        for cpu in 0..self.cpus {
+            self.restart(cpu, self.executed_outside_ps(cpu));
+            model.set_begun(cpu, self.clock.begun_ps(cpu));
+            model.set_due(cpu, self.clock.interval_ps());
         }
+    }
+
+    /// The region of `model` has ended.
+    pub(crate) fn end(&mut self, model: &Model) {
+        Time::resume_all();
+        self.clock.set_quantum(self.quantum_cycles * OUTSIDE_PS);
+        (0..self.cpus).for_each(|cpu| self.restart(cpu, model.executed_ps(cpu)));
     }
 
     /// A CPU has executed for a while outside of regions.
@@ -92,35 +96,39 @@ impl Timing {
         self.restart(cpu, executed_ps);
     }
 
-    /// A CPU has executed something in a region.
-    #[inline(always)]
-    pub(crate) fn pass(&mut self, cpu: usize, model: &mut Model) {
+    /// A CPU has executed for a while in a region.
+    pub(crate) fn look_inside(&mut self, cpu: usize, model: &mut Model) {
         let executed_ps = model.executed_ps(cpu);
-        model.set_time(cpu, self.clock.begun_ps(cpu) + executed_ps);
-        if executed_ps >= self.due_ps[cpu] {
-            if let Some(ns) = self.look(cpu, executed_ps) {
-                self.time.stop(cpu, ns);
-            }
-            self.due_ps[cpu] = executed_ps + self.clock.interval_ps();
+        if let Some(ns) = self.look(cpu, executed_ps) {
+            self.time.stop(cpu, ns);
         }
+        model.set_begun(cpu, self.clock.begun_ps(cpu));
+        model.set_due(cpu, executed_ps + self.clock.interval_ps());
     }
 
     /// Moves the guest's clock if it is time. Where that has to be before the CPU goes on, if it is ahead.
-    #[cold]
     fn look(&mut self, cpu: usize, executed_ps: u64) -> Option<u64> {
         let Self { time, clock, .. } = self;
         let Next { guest_ns, until_ns } =
             clock.look(cpu, executed_ps, Time::now_ns(), |other| time.is_idle(other));
         if let Some(ns) = guest_ns {
-            time.set(ns);
+            time.set(cpu, ns);
         }
         until_ns
     }
 
     /// The time of the CPU that this thread runs, in nanoseconds.
-    pub(crate) fn own_ns(&mut self, model: Option<&Model>) -> u64 {
+    pub(crate) fn own_ns(&mut self, model: Option<&mut Model>) -> u64 {
         let Some(cpu) = self.time.current_cpu() else { return Time::now_ns() };
-        let executed_ps = model.map_or_else(|| self.executed_outside_ps(cpu), |model| model.executed_ps(cpu));
-        self.clock.local_ps(cpu, executed_ps, Time::now_ns()) / 1000
+        let now_ns = Time::now_ns();
+        let own_ps = match model {
+            Some(model) => {
+                let own_ps = self.clock.local_ps(cpu, model.executed_ps(cpu), now_ns);
+                model.set_begun(cpu, self.clock.begun_ps(cpu));
+                own_ps
+            }
+            None => self.clock.local_ps(cpu, self.executed_outside_ps(cpu), now_ns),
+        };
+        own_ps / 1000
     }
 }

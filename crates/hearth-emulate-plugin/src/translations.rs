@@ -22,7 +22,7 @@ const NOTHING: Entry = Entry { key: u64::MAX, first: 0 };
 
 /// The table: direct mapped, emptied in one step by its age.
 pub(crate) struct Translations {
-    entries: Box<[Entry; ENTRIES]>,
+    entries: [Entry; ENTRIES],
     /// In the bits of a key where it belongs; the greatest one is for [`NOTHING`].
     age: u64,
     line_shift: u32,
@@ -30,9 +30,10 @@ pub(crate) struct Translations {
 
 impl Translations {
     pub(crate) fn new(line_bytes: u64) -> Self {
-        Self { entries: Box::new([NOTHING; ENTRIES]), age: 0, line_shift: line_bytes.trailing_zeros() }
+        Self { entries: [NOTHING; ENTRIES], age: 0, line_shift: line_bytes.trailing_zeros() }
     }
 
+    #[inline(always)]
     fn line_in_page(&self, address: u64) -> u32 {
         (address as u32 & ((1 << PAGE_SHIFT) - 1)) >> self.line_shift
     }
@@ -56,7 +57,7 @@ impl Translations {
     pub(crate) fn forget(&mut self) {
         self.age = self.age.wrapping_add(1 << AGE_SHIFT);
         if self.age >> AGE_SHIFT == AGES - 1 {
-            *self.entries = [NOTHING; ENTRIES];
+            self.entries = [NOTHING; ENTRIES];
             self.age = 0;
         }
     }

@@ -211,7 +211,17 @@ impl Port {
     /// As [`read`](Self::read), by a physical line.
     #[inline(always)]
     pub fn read_line(&self, line: u32) -> bool {
-        let hit = line_of(self.l1d.most_recent(line).get()) == line || self.l1d.touch(line).is_some();
+        self.read_if(line_of(self.l1d.most_recent(line).get()) == line || self.l1d.touch(line).is_some())
+    }
+
+    /// As [`read_line`](Self::read_line), if the line is the most recent of its set: less code.
+    #[inline(always)]
+    pub fn read_recent_line(&self, line: u32) -> bool {
+        self.read_if(line_of(self.l1d.most_recent(line).get()) == line)
+    }
+
+    #[inline(always)]
+    fn read_if(&self, hit: bool) -> bool {
         if hit {
             add(&self.counting.reads, 1);
             self.advance_ps(self.hit_ps);
@@ -229,13 +239,27 @@ impl Port {
     /// As [`write`](Self::write), by a physical line.
     #[inline(always)]
     pub fn write_line(&self, line: u32) -> bool {
+        self.write_if(self.write_most_recent(line) || self.write_owned(line))
+    }
+
+    /// As [`write_line`](Self::write_line), if the line is the most recent of its set: less code.
+    #[inline(always)]
+    pub fn write_recent_line(&self, line: u32) -> bool {
+        self.write_if(self.write_most_recent(line))
+    }
+
+    #[inline(always)]
+    fn write_most_recent(&self, line: u32) -> bool {
         let (first, written) = (self.l1d.most_recent(line), entry_of(line, OWNED | DIRTY));
-        let hit = if first.get() | DIRTY == written {
+        let owns = first.get() | DIRTY == written;
+        if owns {
             first.set(written);
-            true
-        } else {
-            self.write_owned(line)
-        };
+        }
+        owns
+    }
+
+    #[inline(always)]
+    fn write_if(&self, hit: bool) -> bool {
         if hit {
             add(&self.counting.writes, 1);
             self.advance_ps(self.hit_ps);
@@ -300,7 +324,17 @@ impl Port {
     #[inline(always)]
     pub fn fetch_line(&self, line: u32) -> bool {
         let code = self.code();
-        let hit = line_of(code.most_recent(line).get()) == line || code.touch(line).is_some();
+        self.fetch_if(line_of(code.most_recent(line).get()) == line || code.touch(line).is_some())
+    }
+
+    /// As [`fetch_line`](Self::fetch_line), if the line is the most recent of its set: less code.
+    #[inline(always)]
+    pub fn fetch_recent_line(&self, line: u32) -> bool {
+        self.fetch_if(line_of(self.code().most_recent(line).get()) == line)
+    }
+
+    #[inline(always)]
+    fn fetch_if(&self, hit: bool) -> bool {
         if hit {
             add(&self.counting.fetches, 1);
         }
