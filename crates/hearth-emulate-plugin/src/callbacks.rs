@@ -118,29 +118,30 @@ unsafe extern "C" fn on_stretch(cpu: c_uint, packed: *mut c_void) {
 }
 
 unsafe extern "C" fn on_timed_stretch(cpu: c_uint, packed: *mut c_void) {
-    if !executing(cpu).execute(Stretch::unpacked(packed as u64)) {
+    let executing = executing(cpu);
+    if !executing.execute(Stretch::unpacked(packed as u64)) {
         return on_other_timed_stretch(cpu, packed);
     }
+    if executing.pass() {
+        on_due(cpu);
+    }
+}
+
+#[inline(never)]
+extern "C" fn on_other_stretch(cpu: c_uint, packed: *mut c_void) {
+    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
+}
+
+#[inline(never)]
+extern "C" fn on_other_timed_stretch(cpu: c_uint, packed: *mut c_void) {
+    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
     if executing(cpu).pass() {
         on_due(cpu);
     }
 }
 
 #[inline(never)]
-fn on_other_stretch(cpu: c_uint, packed: *mut c_void) {
-    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
-}
-
-#[inline(never)]
-fn on_other_timed_stretch(cpu: c_uint, packed: *mut c_void) {
-    plugin().execute(cpu as usize, Stretch::unpacked(packed as u64));
-    if executing(cpu).pass() {
-        on_due(cpu);
-    }
-}
-
-#[inline(never)]
-fn on_due(cpu: c_uint) {
+extern "C" fn on_due(cpu: c_uint) {
     plugin().look(cpu as usize);
 }
 
@@ -151,28 +152,54 @@ unsafe extern "C" fn on_interval(cpu: c_uint, _: *mut c_void) {
 }
 
 unsafe extern "C" fn on_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, _: *mut c_void) {
-    if !executing(cpu).load(address, info) {
-        on_other_load(cpu, info, address);
+    let executing = executing(cpu);
+    match executing.only_line(address, info) {
+        Some(line) if executing.recent(line, Access::Read) => {}
+        Some(line) => on_older_load(cpu, line),
+        None => on_other_load(cpu, info, address),
     }
 }
 
 unsafe extern "C" fn on_store(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, _: *mut c_void) {
-    if !executing(cpu).store(address, info) {
-        on_other_store(cpu, info, address);
+    let executing = executing(cpu);
+    match executing.only_line(address, info) {
+        Some(line) if executing.recent(line, Access::Write) => {}
+        Some(line) => on_older_store(cpu, line),
+        None => on_other_store(cpu, info, address),
     }
 }
 
 #[inline(never)]
-fn on_other_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
+extern "C" fn on_older_load(cpu: c_uint, line: u32) {
+    if !executing(cpu).hit(line, Access::Read) {
+        on_miss(cpu, line, Access::Read);
+    }
+}
+
+#[inline(never)]
+extern "C" fn on_older_store(cpu: c_uint, line: u32) {
+    if !executing(cpu).hit(line, Access::Write) {
+        on_miss(cpu, line, Access::Write);
+    }
+}
+
+#[inline(never)]
+fn on_miss(cpu: c_uint, line: u32, access: Access) {
+    if let Some(model) = &mut plugin().model {
+        model.miss(cpu as usize, line, access);
+    }
+}
+
+#[inline(never)]
+extern "C" fn on_other_load(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
     on_data(cpu, info, address, Access::Read);
 }
 
 #[inline(never)]
-fn on_other_store(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
+extern "C" fn on_other_store(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64) {
     on_data(cpu, info, address, Access::Write);
 }
 
-#[inline(always)]
 fn on_data(cpu: c_uint, info: qemu_plugin_meminfo_t, address: u64, access: Access) {
     let Some(model) = &mut plugin().model else { return };
     // SAFETY: QEMU has made this reference, and says what it was.

@@ -18,10 +18,10 @@ impl Lengths {
         Self { entries: [Entry { sort: 0, bytes: 0 }; ENTRIES] }
     }
 
-    /// Words differ in their middle bits most.
+    /// Words differ in few bits, anywhere: Fibonacci hashing.
     #[inline(always)]
     fn place(sort: u32) -> usize {
-        (sort ^ sort >> 6) as usize % ENTRIES
+        (sort.wrapping_mul(0x9e37_79b1) >> (u32::BITS - ENTRIES.ilog2())) as usize
     }
 
     /// The bytes of a reference of a sort, if they are remembered.

@@ -91,7 +91,7 @@ const WIDEST: u64 = 16;
 impl Cpu {
     /// The line of a reference that ends where it begins, as most do whatever their length is.
     #[inline(always)]
-    fn only_line(&self, address: u64, sort: u32) -> Option<u32> {
+    pub(crate) fn only_line(&self, address: u64, sort: u32) -> Option<u32> {
         let line_bytes = self.port.line_bytes();
         let place = address & (line_bytes - 1);
         let ends_there = place <= line_bytes - WIDEST
@@ -99,16 +99,22 @@ impl Cpu {
         if ends_there { self.translations.line(address) } else { None }
     }
 
-    /// A load: done, or `false`, and nothing has happened.
+    /// A load or store of the most recent line of a set: done, or `false`, and nothing has happened.
     #[inline(always)]
-    pub(crate) fn load(&self, address: u64, sort: u32) -> bool {
-        self.only_line(address, sort).is_some_and(|line| self.port.read_recent_line(line))
+    pub(crate) fn recent(&self, line: u32, access: Access) -> bool {
+        match access {
+            Access::Write => self.port.write_recent_line(line),
+            _ => self.port.read_recent_line(line),
+        }
     }
 
-    /// A store: done, or `false`, and nothing has happened.
+    /// A load or store that hits the first level: done, or `false`, and nothing has happened.
     #[inline(always)]
-    pub(crate) fn store(&self, address: u64, sort: u32) -> bool {
-        self.only_line(address, sort).is_some_and(|line| self.port.write_recent_line(line))
+    pub(crate) fn hit(&self, line: u32, access: Access) -> bool {
+        match access {
+            Access::Write => self.port.write_line(line),
+            _ => self.port.read_line(line),
+        }
     }
 
     /// A stretch of code is executed: done, or `false`, and nothing has happened.
@@ -219,12 +225,16 @@ impl Model {
         physical: &impl Fn(u64) -> Option<u64>,
     ) {
         let known = self.cpus[cpu].translations.line(address);
-        let Some(line) = known.or_else(|| self.translate(cpu, address, physical)) else { return };
-        let port = &self.cpus[cpu].port;
-        let hit = if access == Access::Write { port.write_line(line) } else { port.read_line(line) };
-        if !hit {
-            self.memory.reference(cpu, line, access);
+        if let Some(line) = known.or_else(|| self.translate(cpu, address, physical))
+            && !self.cpus[cpu].hit(line, access)
+        {
+            self.miss(cpu, line, access);
         }
+    }
+
+    /// A reference to a line that the first level does not have, or does not own.
+    pub(crate) fn miss(&mut self, cpu: usize, line: u32, access: Access) {
+        self.memory.reference(cpu, line, access);
     }
 
     #[cold]
