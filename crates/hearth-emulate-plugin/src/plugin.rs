@@ -13,6 +13,7 @@ use crate::model::{Mode, Model, Stretch};
 use crate::qemu::{Beside, Registers};
 use crate::tasks::{Named, Tasks};
 use crate::timing::Timing;
+use crate::turns;
 use hearth_emulate::counts::{Counts, Region, Report, SCHEMA};
 use qemu_plugin_sys::qemu_plugin_id_t;
 use std::fs::File;
@@ -106,8 +107,11 @@ impl Plugin {
     /// QEMU is about to start a CPU, after those of smaller numbers.
     ///
     /// # Errors
-    /// A clock that cannot be taken over.
+    /// A clock that cannot be taken over, and a QEMU that is not the one that is needed.
     pub(crate) fn add_cpu(&mut self, cpu: usize, own_ticks: fn() -> i64) -> Result<(), Refusal> {
+        if cpu == 0 {
+            turns::let_cpus_finish()?;
+        }
         if let Some(timing) = &mut self.timing {
             timing.add_cpu(cpu, own_ticks)?;
         }

@@ -10,8 +10,7 @@
 //! When all CPUs wait nothing moves time. The thread that runs them is about to wait, too; instead it sets the clock to
 //! the next timer, or to where the first of those that are stopped goes on.
 //!
-//! What the guest does must not follow the host's time. So nothing else moves the clock, and nobody takes a CPU's turn
-//! away: not QEMU either, whose read-copy-update would, whenever something in QEMU is to be freed.
+//! What the guest does must not follow the host's time. So nothing else moves the clock.
 
 use crate::arguments::Refusal;
 use crate::qemu::symbol;
@@ -112,20 +111,10 @@ functions! {
     has_lock: c"bql_locked", unsafe extern "C" fn() -> bool;
     lock: c"bql_lock_impl", unsafe extern "C" fn(*const c_char, c_int);
     unlock: c"bql_unlock", unsafe extern "C" fn();
-    add_forcer: c"rcu_add_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
-    remove_forcer: c"rcu_remove_force_rcu_notifier", unsafe extern "C" fn(*mut Notifier);
 }
 
 /// What QEMU calls for a CPU when no code of the guest runs, with a word that was passed along.
 type Between = unsafe extern "C" fn(*mut c_void, i64);
-
-/// QEMU's, in a list of its kind.
-#[repr(C)]
-struct Notifier {
-    notify: Option<unsafe extern "C" fn(*mut Notifier, *mut c_void)>,
-    next: *mut Notifier,
-    previous: *mut *mut Notifier,
-}
 
 /// What QEMU's threads wait with until a condition is signalled: the condition, the lock that they have meanwhile
 /// given back, and where in QEMU that is.
@@ -205,7 +194,6 @@ impl Time {
             let own: Wait = std::mem::transmute::<*mut c_void, Wait>(all_wait.load(Ordering::Relaxed));
             WAIT.get_or_init(|| (self.functions, own));
             all_wait.store(wait as *mut c_void, Ordering::Relaxed);
-            self.functions.let_cpus_finish_their_turns();
         }
         Ok(())
     }
@@ -316,22 +304,5 @@ impl Functions {
             }
         }
         true
-    }
-
-    /// Has QEMU not end a CPU's turn, whenever that is, to free memory sooner: it can when the turn has ended.
-    ///
-    /// # Safety
-    /// On the thread that runs CPUs, which never ends.
-    unsafe fn let_cpus_finish_their_turns(&self) {
-        let mut first = Notifier { notify: None, next: std::ptr::null_mut(), previous: std::ptr::null_mut() };
-        let first = &raw mut first;
-        // SAFETY: QEMU puts it before those that this thread has, and takes each out of the list again.
-        unsafe {
-            (self.add_forcer)(first);
-            while !(*first).next.is_null() {
-                (self.remove_forcer)((*first).next);
-            }
-            (self.remove_forcer)(first);
-        }
     }
 }

@@ -233,7 +233,7 @@ impl Guest {
             return Err(GuestError::NotInstalled(message));
         }
         let boot = Boot::new()?;
-        if self.mode != Mode::Deterministic || self.plugin.is_some() {
+        if self.mode != Mode::Deterministic {
             image::write_all(&boot.initrd(), script, &self.files)?;
             return boot.run(self.qemu(&kernel, &boot), self.limit, stop, |_| Ok(()));
         }
@@ -241,7 +241,7 @@ impl Guest {
         let nothing = |first: &Boot| {
             image::write_own(&first.initrd())?;
             image::write_given(&first.given(), "", &BTreeMap::new())?;
-            let mut qemu = self.qemu(&kernel, first);
+            let mut qemu = Self { plugin: None, ..self.clone() }.qemu(&kernel, first);
             state::tell(&mut qemu, first, &first.given());
             Ok(qemu)
         };

@@ -6,7 +6,6 @@
 mount -t proc none /proc
 mount -t sysfs none /sys
 mount -t devtmpfs none /dev
-mount -t tmpfs none /tmp
 mount -t bpf none /sys/fs/bpf
 mount -t debugfs none /sys/kernel/debug
 mount -t cgroup2 none /sys/fs/cgroup
@@ -17,6 +16,7 @@ cd /
 	hearth-load pause
 	hearth-load | cpio -idu 2>/dev/null
 }
+mount -t tmpfs none /tmp
 cd /tmp
 sh -c '
 section() {
