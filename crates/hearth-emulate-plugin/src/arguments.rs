@@ -8,7 +8,9 @@ use std::path::PathBuf;
 pub(crate) enum Refusal {
     #[error("plugin argument {0:?} is not of the form NAME=VALUE")]
     NotAPair(String),
-    #[error("plugin argument {0:?} is not known; there are machine, out, mode, quantum, seed and node_mib")]
+    #[error(
+        "plugin argument {0:?} is not known; there are machine, out, mode, quantum, clock, seed and node_mib"
+    )]
     Unknown(String),
     #[error("plugin argument {name}={value}: {expected}")]
     Value { name: &'static str, value: String, expected: &'static str },
@@ -20,6 +22,8 @@ pub(crate) enum Refusal {
     Unsupported(#[from] hearth_hardware::Unsupported),
     #[error("{path}: {source}; name a file that can be written with out=")]
     Out { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {what}; name the file that a guest wrote with clock=, or none that is there")]
+    Begin { path: PathBuf, what: String },
     #[error("the guest has {guest} CPUs and machine {machine} has {cpus}; start it with at most as many")]
     TooManyCpus { guest: usize, machine: String, cpus: usize },
     #[error("this QEMU has version {0} of the plugin interface, and version 4 is needed: that of QEMU 10.0")]
@@ -30,8 +34,6 @@ pub(crate) enum Refusal {
         "this build of QEMU keeps its clock elsewhere; mode=timed needs Debian's QEMU 10.0.2, without -icount"
     )]
     Clock,
-    #[error("another plugin has the guest's clock; load one plugin, or use mode=counts")]
-    ClockTaken,
     #[error("this QEMU does not export {0}; the plugin needs QEMU 10.0 as Debian builds it")]
     NoSymbol(&'static str),
 }
@@ -48,13 +50,15 @@ pub(crate) struct Arguments {
     pub(crate) node_bytes: Vec<u64>,
     /// Cycles by which CPUs may be apart, where their time drives the guest's clock.
     pub(crate) quantum_cycles: Option<u64>,
+    /// Says where the guest's clock begins, in nanoseconds. If it is not there it is written at the end.
+    pub(crate) clock: Option<PathBuf>,
 }
 
 impl Arguments {
     /// Reads `NAME=VALUE` pairs.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Refusal> {
         let (mut machine, mut out, mut node_bytes) = (None, None, None);
-        let (mut is_timed, mut quantum_cycles) = (false, QUANTUM_CYCLES);
+        let (mut is_timed, mut quantum_cycles, mut clock) = (false, QUANTUM_CYCLES, None);
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| Refusal::NotAPair(word.clone()))?;
             match name {
@@ -62,6 +66,7 @@ impl Arguments {
                 "out" => out = Some(PathBuf::from(value)),
                 "mode" => is_timed = mode(value)?,
                 "quantum" => quantum_cycles = number("quantum", value)?.max(1000),
+                "clock" => clock = Some(PathBuf::from(value)),
                 // Nothing here is left to chance: whoever varies a guest's start by a seed may say so.
                 "seed" => _ = number("seed", value)?,
                 "node_mib" => node_bytes = Some(sizes(value)?),
@@ -72,7 +77,7 @@ impl Arguments {
         let own = || machine.nodes.iter().map(|node| node.memory_bytes).collect();
         let node_bytes = node_bytes.unwrap_or_else(own);
         let out = out.ok_or(Refusal::Missing("out"))?;
-        Ok(Self { machine, out, node_bytes, quantum_cycles: is_timed.then_some(quantum_cycles) })
+        Ok(Self { machine, out, node_bytes, quantum_cycles: is_timed.then_some(quantum_cycles), clock })
     }
 }
 

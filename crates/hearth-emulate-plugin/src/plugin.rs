@@ -78,8 +78,11 @@ impl Plugin {
         }
         Model::new(machine, &arguments.node_bytes, arguments.quantum_cycles.is_some())?;
         let quantum = arguments.quantum_cycles;
-        let timing =
-            quantum.map(|quantum| Timing::new(machine.cpus(), machine.cycle_ps(), quantum)).transpose()?;
+        let began = arguments.clock.as_deref().filter(|clock| clock.exists());
+        let begin_ns = began.map_or(Ok(0), begin)?;
+        let timing = quantum
+            .map(|quantum| Timing::new(machine.cpus(), machine.cycle_ps(), quantum, begin_ns))
+            .transpose()?;
         let report = Report {
             schema: SCHEMA,
             machine: machine.name.clone(),
@@ -338,8 +341,18 @@ impl Plugin {
         }
     }
 
+    /// Says where the clock has come to, if that is asked for.
+    fn write_clock(&mut self) {
+        let Some(clock) = self.arguments.clock.as_deref().filter(|clock| !clock.exists()) else { return };
+        let Some(timing) = &mut self.timing else { return };
+        if let Err(error) = std::fs::write(clock, format!("{}\n", timing.latest_ns())) {
+            say(&format!("{}: {error}", clock.display()));
+        }
+    }
+
     /// QEMU ends. A region that has not is counted as far as it came.
     pub(crate) fn exit(&mut self) {
+        self.write_clock();
         match std::mem::replace(&mut self.phase, Phase::Off) {
             Phase::On { name, begin_ns } => {
                 let guest_ns = self.since(begin_ns);
@@ -352,6 +365,13 @@ impl Plugin {
             Phase::Off | Phase::Beginning { .. } => {}
         }
     }
+}
+
+/// Where the guest's clock begins.
+fn begin(clock: &Path) -> Result<u64, Refusal> {
+    let wrong = |what: String| Refusal::Begin { path: clock.to_owned(), what };
+    let text = std::fs::read_to_string(clock).map_err(|error| wrong(error.to_string()))?;
+    text.trim().parse().map_err(|_| wrong(format!("{:?} is no number of nanoseconds", text.trim())))
 }
 
 /// Says a line where whoever started QEMU sees it.

@@ -142,20 +142,17 @@ pub(crate) struct Time {
     /// QEMU's pointer to the CPU that a thread runs.
     current: *const *mut c_void,
     cpus: Vec<*mut c_void>,
+    begin_ns: u64,
 }
 
 impl Time {
-    /// Asks for the guest's clock, on whatever thread runs CPUs.
+    /// Finds what a clock needs that begins at a time. QEMU is not asked to give its own away, as plugins may: the machine
+    /// could not be written into a file then.
     ///
     /// # Errors
-    /// A build of QEMU whose clock cannot be taken over, or other plugins that have it.
-    pub(crate) fn request() -> Result<Self, Refusal> {
-        let functions = Functions::find()?;
-        // SAFETY: nothing is passed.
-        if unsafe { qemu_plugin_sys::qemu_plugin_request_time_control() }.is_null() {
-            return Err(Refusal::ClockTaken);
-        }
-        Ok(Self { functions, current: std::ptr::null(), cpus: Vec::new() })
+    /// A build of QEMU whose clock cannot be taken over.
+    pub(crate) fn new(begin_ns: u64) -> Result<Self, Refusal> {
+        Ok(Self { functions: Functions::find()?, current: std::ptr::null(), cpus: Vec::new(), begin_ns })
     }
 
     /// Takes the clock over. The first CPU is about to start on this thread; `own_ticks` tells the time of the CPU that
@@ -174,7 +171,7 @@ impl Time {
                 return Err(Refusal::Clock);
             }
             let functions = self.functions;
-            NOW_NS.store((functions.get_clock)(), Ordering::Relaxed);
+            NOW_NS.store(self.begin_ns as i64 + (functions.get_clock)(), Ordering::Relaxed);
             *table =
                 [now_ns as *const () as usize, set_now_ns as *const () as usize, ticks as *const () as usize];
             let later = NOW_NS.load(Ordering::Relaxed) + 1;

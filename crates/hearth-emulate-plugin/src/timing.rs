@@ -28,8 +28,13 @@ pub(crate) struct Timing {
 
 impl Timing {
     /// Before the guest starts.
-    pub(crate) fn new(cpus: usize, cycle_ps: u64, quantum_cycles: u64) -> Result<Self, Refusal> {
-        let time = Time::request()?;
+    pub(crate) fn new(
+        cpus: usize,
+        cycle_ps: u64,
+        quantum_cycles: u64,
+        begin_ns: u64,
+    ) -> Result<Self, Refusal> {
+        let time = Time::new(begin_ns)?;
         // SAFETY: QEMU makes room for a word for each CPU.
         let score = unsafe { qemu_plugin_scoreboard_new(size_of::<u64>()) };
         Ok(Self {
@@ -60,6 +65,14 @@ impl Timing {
     fn executed_outside_ps(&self, cpu: usize) -> u64 {
         // SAFETY: there is a word for each CPU.
         unsafe { qemu_plugin_u64_get(self.instructions, cpu as c_uint) * OUTSIDE_PS }
+    }
+
+    /// A time that is past on all CPUs. Only outside of regions.
+    pub(crate) fn latest_ns(&mut self) -> u64 {
+        let now_ns = Time::now_ns();
+        let local_ps =
+            (0..self.cpus).map(|cpu| self.clock.local_ps(cpu, self.executed_outside_ps(cpu), now_ns));
+        local_ps.max().map_or(now_ns, |ps| ps.div_ceil(1000))
     }
 
     fn restart(&mut self, cpu: usize, executed_ps: u64) {

@@ -103,6 +103,14 @@ impl Shape {
     }
 }
 
+/// A plugin of QEMU.
+#[derive(Debug, Clone)]
+struct Plugin {
+    library: PathBuf,
+    /// What QEMU is told of it.
+    option: String,
+}
+
 /// A guest to boot: a builder, ended by [`Guest::run`].
 #[derive(Debug, Clone)]
 pub struct Guest {
@@ -113,7 +121,7 @@ pub struct Guest {
     node_memory_mib: Vec<usize>,
     kernel_arguments: String,
     icount_shift: u32,
-    plugin: Option<String>,
+    plugin: Option<Plugin>,
     files: BTreeMap<PathBuf, PathBuf>,
     limit: Duration,
 }
@@ -179,14 +187,15 @@ impl Guest {
         self
     }
 
-    /// Has QEMU load a plugin, with its arguments by name.
+    /// Has QEMU load a plugin, with its arguments by name. One that moves the guest's clock has one more, `clock`: a
+    /// file that says where the clock begins, and that it writes at the end if there is none.
     #[must_use]
     pub fn plugin(mut self, library: &Path, arguments: &[(&str, String)]) -> Self {
         let mut option = escaped(&library.to_string_lossy());
         for (name, value) in arguments {
             option += &format!(",{name}={}", escaped(value));
         }
-        self.plugin = Some(option);
+        self.plugin = Some(Plugin { library: library.to_owned(), option });
         self
     }
 
@@ -233,24 +242,37 @@ impl Guest {
             return Err(GuestError::NotInstalled(message));
         }
         let boot = Boot::new()?;
-        if self.mode != Mode::Deterministic {
+        if self.mode == Mode::Concurrent {
             image::write_all(&boot.initrd(), script, &self.files)?;
             return boot.run(self.qemu(&kernel, &boot), self.limit, stop, |_| Ok(()));
         }
         image::write_own(&boot.initrd())?;
-        let nothing = |first: &Boot| {
+        let nothing = |first: &Boot, clock: &Path| {
             image::write_own(&first.initrd())?;
             image::write_given(&first.given(), "", &BTreeMap::new())?;
-            let mut qemu = Self { plugin: None, ..self.clone() }.qemu(&kernel, first);
+            let mut qemu = Self { plugin: self.clock_plugin(clock), ..self.clone() }.qemu(&kernel, first);
             state::tell(&mut qemu, first, &first.given());
             Ok(qemu)
         };
-        let state = State::of(&kernel, &boot.initrd(), &self.told(), nothing)?;
+        let initrd = boot.initrd();
+        let mut of_kind = vec![kernel.as_path(), initrd.as_path()];
+        // The time at which things happen in a boot is the plugin's doing.
+        of_kind.extend(
+            self.clock_plugin(Path::new("")).and(self.plugin.as_ref()).map(|of| of.library.as_path()),
+        );
+        let state = State::of(&of_kind, &self.told(), nothing)?;
         image::write_given(&boot.given(), script, &self.files)?;
-        let mut qemu = self.qemu(&kernel, &boot);
+        let plugin = self.clock_plugin(&state.clock()).or_else(|| self.plugin.clone());
+        let mut qemu = Self { plugin, ..self.clone() }.qemu(&kernel, &boot);
         state::tell(&mut qemu, &boot, &boot.given());
         state.tell(&mut qemu);
         boot.run(qemu, self.limit, stop, |qemu| state::go_on(qemu, &boot))
+    }
+
+    /// The plugin that moves the clock, if there is one, which begins where a file says.
+    fn clock_plugin(&self, clock: &Path) -> Option<Plugin> {
+        let Plugin { library, option } = self.plugin.clone().filter(|_| self.mode == Mode::Timed)?;
+        Some(Plugin { library, option: format!("{option},clock={}", escaped(&clock.to_string_lossy())) })
     }
 
     fn qemu(&self, kernel: &Path, boot: &Boot) -> Command {
@@ -261,9 +283,9 @@ impl Guest {
 
     /// What QEMU is told of the machine.
     fn told(&self) -> String {
-        let Self { shape, kernel_arguments, icount_shift, .. } = self;
+        let Self { shape, mode, kernel_arguments, icount_shift, .. } = self;
         format!(
-            "{shape:?} {:?} {kernel_arguments} {icount_shift} {}",
+            "{shape:?} {mode:?} {:?} {kernel_arguments} {icount_shift} {}",
             self.memory_of_nodes(),
             self.cpu_model()
         )
@@ -307,7 +329,7 @@ impl Guest {
         qemu.arg("-serial").arg(format!("file:{}", boot.console().display()));
         qemu.arg("-serial").arg(format!("file:{}", boot.results().display()));
         if let Some(plugin) = &self.plugin {
-            qemu.arg("-plugin").arg(plugin);
+            qemu.arg("-plugin").arg(&plugin.option);
         }
         match self.mode {
             Mode::Deterministic | Mode::Timed => {

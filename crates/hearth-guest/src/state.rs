@@ -23,7 +23,7 @@ use crate::monitor::{LOOK, Monitor, wrong};
 use crate::{GuestError, install};
 
 /// So many states are kept, those that were used last; one has some 130 MB.
-const KEPT: usize = 16;
+const KEPT: usize = 24;
 /// The thread rests if it has waited for something to do for so long. While it has, it looks every 10 ms.
 const REST: Duration = Duration::from_millis(150);
 /// What it may take to come to rest.
@@ -37,19 +37,19 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of guests that boot from `own` and of which QEMU is told the rest in `told`; made if there is none.
-    /// `boot` makes the command of the guest that boots.
+    /// The state of guests that these files make what they are, and of which QEMU is told the rest in `told`; made if
+    /// there is none. `boot` makes the command of the guest that boots, whose plugin says in a file where its clock
+    /// has come to.
     pub(crate) fn of(
-        kernel: &Path,
-        own: &Path,
+        files: &[&Path],
         told: &str,
-        boot: impl FnOnce(&Boot) -> Result<Command, GuestError>,
+        boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
     ) -> Result<Self, GuestError> {
         let folder = install::states();
         fs::create_dir_all(&folder).map_err(GuestError::file(&folder))?;
         let mut hasher = DefaultHasher::new();
         install::qemu_version()?.hash(&mut hasher);
-        for file in [kernel, own] {
+        for file in files {
             fs::read(file).map_err(GuestError::file(file))?.hash(&mut hasher);
         }
         told.hash(&mut hasher);
@@ -67,6 +67,11 @@ impl State {
             drop_oldest(&folder);
         }
         Ok(Self { file })
+    }
+
+    /// What says where the guest's clock had come to, if a plugin moves it.
+    pub(crate) fn clock(&self) -> PathBuf {
+        clock(&self.file)
     }
 
     /// What QEMU is told for a guest that begins with this state.
@@ -93,10 +98,19 @@ pub(crate) fn go_on(qemu: &mut Child, boot: &Boot) -> Result<(), GuestError> {
     Ok(())
 }
 
-fn make(file: &Path, boot: impl FnOnce(&Boot) -> Result<Command, GuestError>) -> Result<(), GuestError> {
+fn clock(state: &Path) -> PathBuf {
+    state.with_extension("clock")
+}
+
+fn make(
+    file: &Path,
+    boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
+) -> Result<(), GuestError> {
     let first = Boot::new()?;
-    let new = file.with_extension("new");
-    let mut qemu = boot(&first)?;
+    let (new, clock) = (file.with_extension("new"), clock(file));
+    // That of a state that was not finished, if it is there.
+    let _ = fs::remove_file(&clock);
+    let mut qemu = boot(&first, &clock)?;
     first.with(&mut qemu, |qemu| {
         let mut monitor = Monitor::connect(&first.monitor(), qemu)?;
         monitor.wait_while("query-status", "status", &["running", "prelaunch"])?;
@@ -119,6 +133,7 @@ fn drop_oldest(folder: &Path) {
     for state in states.iter().skip(KEPT) {
         // Who cannot be dropped takes room, and no more.
         let _ = fs::remove_file(state).and_then(|()| fs::remove_file(state.with_extension("lock")));
+        let _ = fs::remove_file(clock(state));
     }
 }
 
