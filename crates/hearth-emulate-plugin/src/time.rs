@@ -38,6 +38,9 @@ static TICKS: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 /// CPUs that are ahead of the guest's clock.
 static STOPPED: Mutex<Vec<Stopped>> = Mutex::new(Vec::new());
 
+/// QEMU's pointers to all CPUs.
+static CPUS: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
 /// A CPU that does not run until the guest's clock has come to a time.
 struct Stopped {
     until_ns: i64,
@@ -104,6 +107,7 @@ functions! {
     leave: c"cpu_exit", unsafe extern "C" fn(*mut c_void);
     stop: c"cpu_pause", unsafe extern "C" fn(*mut c_void);
     resume: c"cpu_resume", unsafe extern "C" fn(*mut c_void);
+    is_stopped: c"cpu_is_stopped", unsafe extern "C" fn(*mut c_void) -> bool;
     is_running: c"runstate_is_running", unsafe extern "C" fn() -> bool;
     until_timer_ns: c"qemu_clock_deadline_ns_all", unsafe extern "C" fn(c_int, c_int) -> i64;
     advance: c"qemu_clock_advance_virtual_time", unsafe extern "C" fn(i64) -> i64;
@@ -198,7 +202,9 @@ impl Time {
     /// QEMU is about to start a CPU.
     pub(crate) fn add_cpu(&mut self, cpu: usize) {
         // SAFETY: QEMU has a CPU of this number.
-        self.cpus.push(unsafe { (self.functions.get_cpu)(cpu as c_int) });
+        let cpu = unsafe { (self.functions.get_cpu)(cpu as c_int) };
+        self.cpus.push(cpu);
+        CPUS.lock().unwrap_or_else(PoisonError::into_inner).push(cpu as usize);
     }
 
     /// The guest's clock.
@@ -258,6 +264,16 @@ unsafe extern "C" fn set_between_turns(_cpu: *mut c_void, ns: i64) {
     }
 }
 
+/// Whether QEMU has stopped a CPU, as it does with one that asks for the machine to be paused. Its main loop is about to
+/// stop the others, at some time of the host's; the guest's has to stand still until then.
+fn pauses(functions: &Functions) -> bool {
+    let stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = |cpu: usize| stopped.iter().any(|stopped| stopped.cpu == cpu);
+    let cpus = CPUS.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the CPUs are those that QEMU has named.
+    cpus.iter().any(|&cpu| unsafe { (functions.is_stopped)(cpu as *mut c_void) } && !own(cpu))
+}
+
 fn first_to_go_on_ns() -> Option<i64> {
     let stopped = STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
     stopped.iter().map(|stopped| stopped.until_ns).min()
@@ -284,6 +300,9 @@ impl Functions {
         // SAFETY: with its lock, which this thread has, QEMU allows these calls.
         unsafe {
             if !(self.has_lock)() || !(self.is_running)() || !(self.all_idle)() {
+                return false;
+            }
+            if pauses(self) {
                 return false;
             }
             let now_ns = NOW_NS.load(Ordering::Relaxed);

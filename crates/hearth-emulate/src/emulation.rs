@@ -18,6 +18,8 @@ const QUICK_BOOT: &str = "cpuhp.parallel=0 cpu_init_udelay=0";
 /// Memory of the guest's own, and for each copy of a command.
 const KERNEL_MIB: u64 = 1024;
 const COPY_MIB: u64 = 96;
+/// Guests with as much memory begin with the same booted guest's state, so sizes are few.
+const STEP_MIB: u64 = 256;
 /// Of a node's memory, so much is put in another order.
 const SHUFFLED: usize = 8;
 /// A file is in memory as part of the image and unpacked, is written once more to other pages, and something is
@@ -177,7 +179,7 @@ impl Emulation {
         let hearth_bytes = fs::metadata(&self.hearth).map_or(0, |about| about.len());
         let files_mib = (self.files.bytes() + hearth_bytes).div_ceil(MIB);
         let likely = KERNEL_MIB + FILES_FACTOR * files_mib + COPY_MIB * self.copies as u64;
-        self.memory_mib.unwrap_or(likely as usize)
+        self.memory_mib.unwrap_or(likely.next_multiple_of(STEP_MIB) as usize)
     }
 
     fn node_memory_mib(&self) -> Vec<usize> {

@@ -13,6 +13,8 @@ stty -F /dev/ttyS1 raw -echo
 exec >/dev/ttyS1 2>&1
 cd /
 [ -f /script ] || {
+	# What the boot has begun ends; nothing runs beside what pauses the machine.
+	sleep 1
 	hearth-load pause
 	hearth-load | cpio -idu 2>/dev/null
 }
