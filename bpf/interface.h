@@ -21,6 +21,8 @@ enum hearth_discipline {
 	/* Those with one run queue; see run_queue.h. */
 	HEARTH_SYSTEM_V = 2,
 	HEARTH_BSD = 3,
+	/* Another scheduler: baseline/. */
+	HEARTH_KERNEL = 4,
 };
 
 enum hearth_flags {

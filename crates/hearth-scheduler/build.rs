@@ -8,6 +8,7 @@ use std::process::Command;
 
 const BPF: &str = "../../bpf";
 const SOURCES: [&str; 2] = ["hearth.bpf.c", "inspect.h"];
+const BASELINE: &str = "baseline/kernel.c";
 const ACCESSES: &str = "src/interleaved.c";
 
 fn main() {
@@ -19,8 +20,12 @@ fn main() {
     let object = out.join("hearth.so");
     run(compiler().args(["-shared", "-Wl,-z,defs"]).arg(&scheduler).arg("-o").arg(&object));
     let interleaved = interleaved(&out, &scheduler);
+    let source = out.join("kernel.c");
+    check(fs::write(&source, unit(&[BASELINE], Build::Baseline)), &source);
+    let baseline = out.join("kernel.so");
+    run(compiler().args(["-shared", "-Wl,-z,defs"]).arg(&source).arg("-o").arg(&baseline));
     check(fs::create_dir_all(&finished), &finished);
-    for object in [&object, &interleaved] {
+    for object in [&object, &interleaved, &baseline] {
         let place = finished.join(object.file_name().unwrap_or_default());
         // Who has it loaded keeps the old one.
         let beside = place.with_extension("new");

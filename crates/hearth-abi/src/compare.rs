@@ -12,6 +12,8 @@ use std::fmt::Write;
 pub enum Build {
     /// The shared object that a kernel of ours loads, against `bpf/native/`.
     Native,
+    /// The baseline, which a kernel of ours loads in its place (`bpf/baseline/`).
+    Baseline,
     /// The BPF object, against the real kernel's types.
     Bpf,
     /// The BPF object beside it that tells what tasks do.
@@ -22,7 +24,7 @@ pub enum Build {
 /// compiler's message for a difference names the struct and the field.
 pub fn unit(sources: &[&str], build: Build) -> String {
     let mut text = "#include \"vmlinux.h\"\n".to_owned();
-    if build == Build::Native {
+    if matches!(build, Build::Native | Build::Baseline) {
         Ops::layout()
             .fields
             .iter()
@@ -42,6 +44,22 @@ fn layouts(build: Build) -> Vec<Layout> {
     if build == Build::Snapshot {
         return vec![Sample::layout(), Task::layout()];
     }
+    let of_the_kernel = || {
+        vec![
+            CpuMask::layout(),
+            TaskStruct::layout(),
+            InitTaskArgs::layout(),
+            CpuReleaseArgs::layout(),
+            DumpContext::layout(),
+            ExitInfo::layout(),
+            Ops::layout(),
+            Kfuncs::<()>::layout(),
+        ]
+    };
+    if build == Build::Baseline {
+        let own = vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Shape::layout()];
+        return own.into_iter().chain(of_the_kernel()).collect();
+    }
     let mut layouts =
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
     layouts.extend([
@@ -53,16 +71,7 @@ fn layouts(build: Build) -> Vec<Layout> {
         Cell::layout(),
     ]);
     if build == Build::Native {
-        layouts.extend([
-            CpuMask::layout(),
-            TaskStruct::layout(),
-            InitTaskArgs::layout(),
-            CpuReleaseArgs::layout(),
-            DumpContext::layout(),
-            ExitInfo::layout(),
-            Ops::layout(),
-            Kfuncs::<()>::layout(),
-        ]);
+        layouts.extend(of_the_kernel());
     }
     layouts
 }
@@ -70,6 +79,10 @@ fn layouts(build: Build) -> Vec<Layout> {
 fn constants(build: Build) -> Vec<Constant> {
     if build == Build::Snapshot {
         return snapshot::all();
+    }
+    if build == Build::Baseline {
+        let is_shared = |constant: &Constant| constant.name.starts_with("HEARTH_");
+        return interface::all().into_iter().filter(is_shared).chain(kernel::all()).collect();
     }
     let real = if build == Build::Bpf { kernel::of_the_real_kernel() } else { Vec::new() };
     interface::all().into_iter().chain(queues::all()).chain(kernel::all()).chain(real).collect()
@@ -83,10 +96,17 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
     let mut globals = vec![
         ("policy", Policy::c()),
         ("topology", Topology::c()),
-        ("watchdog_ms", u32::c()),
-        ("stalls", bool::c()),
         ("stats", <[CpuStats; MAX_CPUS]>::c()),
         ("shapes", <[Shape; SHAPES]>::c()),
+    ];
+    let called = [("hearth_ops", Ops::c()), ("hearth_kernel", Kfuncs::<()>::c())];
+    if build == Build::Baseline {
+        globals.extend(called);
+        return globals;
+    }
+    globals.extend([
+        ("watchdog_ms", u32::c()),
+        ("stalls", bool::c()),
         ("plans", <[PlanBuffer; PLANS]>::c()),
         ("published", u64::c()),
         ("cell_ctxs", <[Cell; CELLS]>::c()),
@@ -94,9 +114,9 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
         ("fragments_refused", u64::c()),
         ("fragments_are_used", bool::c()),
         ("*task_ctxs.value", Task::c()),
-    ];
+    ]);
     if build == Build::Native {
-        globals.extend([("hearth_ops", Ops::c()), ("hearth_kernel", Kfuncs::<()>::c())]);
+        globals.extend(called);
     }
     globals
 }

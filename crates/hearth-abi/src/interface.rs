@@ -46,6 +46,8 @@ constants! { all {
     HEARTH_SYSTEM_V => SYSTEM_V: u32 = 2;
     /// [`Policy::discipline`]: one run queue, and CPU time that decays with the load.
     HEARTH_BSD => BSD: u32 = 3;
+    /// [`Policy::discipline`]: another scheduler, the baseline.
+    HEARTH_KERNEL => KERNEL: u32 = 4;
     /// [`Policy::flags`]: the time credit fades with the time since a task last ran.
     HEARTH_COMPLEX => COMPLEX: u32 = 1 << 0;
     /// [`Policy::flags`]: each task stays on one CPU for life.
@@ -92,7 +94,7 @@ shared! {
         pub fragment_ns: u64,
         /// [`COMPLEX`]: credit lost for each unit of time away, in thousandths.
         pub fade_milli: u32,
-        /// [`FIXED`], [`FAIR`], [`SYSTEM_V`] or [`BSD`].
+        /// [`FIXED`], [`FAIR`], [`SYSTEM_V`], [`BSD`] or [`KERNEL`].
         pub discipline: u32,
         /// [`COMPLEX`] and [`ATTACHED`].
         pub flags: u32,

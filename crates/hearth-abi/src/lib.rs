@@ -25,8 +25,8 @@ pub use board::{Board, Memory, Outcome};
 pub use compare::{Build, unit};
 pub use globals::Globals;
 pub use interface::{
-    ATTACHED, BSD, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, FIXED, Fragment, LEAST_SHARE, MAX_CELL,
-    MAX_CPUS, MAX_FRAGMENTS, MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy,
+    ATTACHED, BSD, CELLS, COMPLEX, Cell, CpuStats, Decision, FAIR, FIXED, Fragment, KERNEL, LEAST_SHARE,
+    MAX_CELL, MAX_CPUS, MAX_FRAGMENTS, MAX_PARTS, MAX_TARGETS, NO_RANK, OF_TASK, PLANS, PlanBuffer, Policy,
     Registration, SHAPES, SHARED_FRAGMENT, SOURCE_DIRECT, SOURCE_DOMAIN, SOURCE_FOREIGN, SOURCE_IDLE,
     SOURCE_KEPT, SOURCE_KERNEL, SOURCE_OWN, SYSTEM_V, Shape, Target, Task, Topology, WATCHDOG_MS,
 };

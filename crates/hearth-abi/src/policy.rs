@@ -1,6 +1,6 @@
 //! A policy in the form that the scheduler reads.
 
-use crate::{ATTACHED, BSD, COMPLEX, FAIR, FIXED, Policy, SYSTEM_V};
+use crate::{ATTACHED, BSD, COMPLEX, FAIR, FIXED, KERNEL, Policy, SYSTEM_V};
 use hearth_policy::Discipline;
 
 impl Policy {
@@ -23,6 +23,7 @@ impl Policy {
                 Discipline::Fair => FAIR,
                 Discipline::SystemV => SYSTEM_V,
                 Discipline::Bsd => BSD,
+                Discipline::Kernel => KERNEL,
             },
             flags: flag(policy.complex, COMPLEX) | flag(policy.attached, ATTACHED),
             pad: 0,

@@ -43,6 +43,15 @@ pub fn policy(name: &str) -> Result<Policy, Failure> {
     })
 }
 
+/// A policy by preset or file, for a real kernel.
+pub fn live_policy(name: &str) -> Result<Policy, Failure> {
+    let policy = policy(name)?;
+    match policy.not_live() {
+        Some(why) => Err(Failure::Input(anyhow!("policy {}: {why}; choose another policy", policy.name))),
+        None => Ok(policy),
+    }
+}
+
 /// A page policy by preset or file.
 pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
     PagePolicy::load(name).map_err(|error| match error {

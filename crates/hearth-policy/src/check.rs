@@ -3,7 +3,7 @@
 use hearth_machine::located::{Fault, name, within};
 use hearth_machine::units::Nanoseconds;
 
-use crate::{ClassNames, Credit, Policy};
+use crate::{ClassNames, Credit, Discipline, Policy};
 
 const MICROSECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000_000;
@@ -28,6 +28,7 @@ impl Policy {
         within("saturation", saturation_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
         self.check_credit()?;
         self.check_searched()?;
+        self.check_kernel()?;
         self.check_complex()?;
         self.check_attached()?;
         self.isolation.check()
@@ -63,6 +64,15 @@ impl Policy {
                 Err(Fault::new(key, what, "remove it, or write `discipline = \"system-v\"`"))
             }
         }
+    }
+
+    /// The kernel's own scheduler knows no credits.
+    fn check_kernel(&self) -> Result<(), Fault> {
+        if self.discipline != Discipline::Kernel || self.credit == Credit::default() {
+            return Ok(());
+        }
+        let what = "the discipline \"kernel\" is a model of Linux's own scheduler, which has no credits";
+        Err(Fault::new("credit", what, "remove them, or write `discipline = \"fair\"`"))
     }
 
     fn check_complex(&self) -> Result<(), Fault> {

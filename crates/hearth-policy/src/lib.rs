@@ -91,10 +91,12 @@ pub enum Discipline {
     SystemV,
     /// The same as in 4.3BSD: what is left after a decay depends on the load.
     Bsd,
+    /// None of Hearth's: what Linux's own scheduler does, on the simulated machine (`bpf/baseline/`).
+    Kernel,
 }
 
 impl Discipline {
-    /// All of them.
+    /// All that Hearth's scheduler has.
     pub const ALL: [Discipline; 4] =
         [Discipline::SystemV, Discipline::Bsd, Discipline::Fixed, Discipline::Fair];
 
@@ -105,6 +107,7 @@ impl Discipline {
             Discipline::Fair => "fair",
             Discipline::SystemV => "system-v",
             Discipline::Bsd => "4.3bsd",
+            Discipline::Kernel => "kernel",
         }
     }
 
@@ -186,6 +189,18 @@ impl Policy {
 }
 
 impl Policy {
+    /// Whether a CPU may idle beside work for as long as it lasts.
+    pub fn may_idle_beside_work(&self) -> bool {
+        self.attached || self.discipline == Discipline::Kernel
+    }
+
+    /// Why it cannot be used with a real kernel, if it cannot, and what can.
+    pub fn not_live(&self) -> Option<&'static str> {
+        (self.discipline == Discipline::Kernel).then_some(
+            "it is a model of Linux's own scheduler for the simulated machine; on Linux that is what runs without Hearth",
+        )
+    }
+
     /// What is left of the `time` credit of a task that ran here this long ago. With `complex` it
     /// fades; without, the task that ran last has it whole (and no other has any).
     pub fn time_credit_after(&self, elapsed_ns: u64) -> u64 {

@@ -25,6 +25,7 @@ const PRESETS: &[(&str, &str)] = &[
     preset!("both"),
     preset!("fair"),
     preset!("plain"),
+    preset!("kernel"),
     preset!("vanilla"),
     preset!("fixed"),
     preset!("fixed-long"),

@@ -40,6 +40,8 @@ enum DisciplineText {
     SystemV,
     #[serde(rename = "4.3bsd")]
     Bsd,
+    #[serde(rename = "kernel")]
+    Kernel,
 }
 
 #[derive(Default, Deserialize, Serialize)]

@@ -1,4 +1,5 @@
 //! The scheduler (`bpf/`) compiled for this machine. There is no code here: the build script writes
-//! `scheduler/hearth.so` and `scheduler/hearth-interleaved.so` into the folder of finished programs, where
+//! `scheduler/hearth.so`, `scheduler/hearth-interleaved.so` and the baseline, `scheduler/kernel.so`, into the folder
+//! of finished programs, where
 //! `hearth_abi::native` finds them when a program runs. So a changed line in `bpf/` compiles this crate
 //! anew, and the programs and tests that name it, but no library.

@@ -18,7 +18,7 @@ pub use storage::{MapValue, TaskStorage};
 
 use crate::{self as seam, CpuReleaseArgs, Globals, InitTaskArgs, Kfuncs, Ops, TaskPointer};
 use hearth_machine::{CpuSet, Machine};
-use hearth_policy::Policy;
+use hearth_policy::{Discipline, Policy};
 use kfuncs::kfuncs;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use object::Object;
@@ -29,6 +29,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
 static OBJECT: Object = Object::named("hearth.so");
+static BASELINE: Object = Object::named("kernel.so");
 static INTERLEAVED: Object = Object::named("hearth-interleaved.so");
 
 /// Where plans are published to a loaded copy.
@@ -38,8 +39,8 @@ pub type Board = seam::Board<Globals<Rc<Scheduler>>>;
 pub struct Scheduler {
     ops: *const Ops,
     stats: *const CpuStats,
-    /// The address of the map of tasks.
-    tasks: usize,
+    /// The address of the map of tasks; none of the baseline's, which has another.
+    tasks: Option<usize>,
     cpus: usize,
     domains: Vec<Vec<usize>>,
     // The kernel that the object calls back into, and the object: dropped last.
@@ -49,14 +50,16 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there.
+    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there. Of the
+    /// discipline [`Discipline::Kernel`] it is the baseline, another scheduler behind the same interface.
     pub fn load<K: Kernel>(
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
         online: CpuSet,
     ) -> Result<Self, Error> {
-        Self::load_object(OBJECT.bytes()?, kernel, policy, machine, online)
+        let object = if policy.discipline == Discipline::Kernel { &BASELINE } else { &OBJECT };
+        Self::load_object(object.bytes()?, kernel, policy, machine, online)
     }
 
     /// Loads a copy that also calls `access` before each access to memory, within every callback.
@@ -67,6 +70,9 @@ impl Scheduler {
         online: CpuSet,
         access: extern "C" fn(),
     ) -> Result<Self, Error> {
+        if policy.discipline == Discipline::Kernel {
+            return Err(not_of_the_baseline("it runs on one CPU at a time"));
+        }
         let scheduler = Self::load_object(INTERLEAVED.bytes()?, kernel, policy, machine, online)?;
         // SAFETY: interleaved.c defines it with this type.
         unsafe {
@@ -93,8 +99,12 @@ impl Scheduler {
         Ok(())
     }
 
-    /// How long a task may wait before the kernel ends the scheduler: before [`Self::init`].
+    /// How long a task may wait before the kernel ends the scheduler: before [`Self::init`]. No watchdog ends the
+    /// baseline.
     pub fn set_watchdog_ms(&self, ms: u32) -> Result<(), Error> {
+        if self.tasks.is_none() {
+            return Ok(());
+        }
         // SAFETY: state.h and hearth.bpf.c define them with these types, and no callback runs meanwhile.
         unsafe {
             self.symbol(c"watchdog_ms")?.cast::<u32>().write(ms);
@@ -103,8 +113,11 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Where plans for this scheduler are published. One at a time.
+    /// Where plans for this scheduler are published. One at a time. The baseline follows none.
     pub fn board(self: &Rc<Self>) -> Result<Board, Error> {
+        if self.tasks.is_none() {
+            return Err(not_of_the_baseline("it follows no plan; leave the planner out"));
+        }
         let (published, shapes) = (self.symbol(c"published")?.cast(), self.symbol(c"shapes")?.cast());
         let (plans, cells) = (self.symbol(c"plans")?.cast(), self.symbol(c"cell_ctxs")?.cast());
         // SAFETY: the object's globals, whose types the build has compared, and the object lives in `self`.
@@ -114,7 +127,7 @@ impl Scheduler {
 
     /// What the scheduler remembers of the task with this storage, if it has been told of it.
     pub fn remembered(&self, storage: &TaskStorage) -> Option<Remembered> {
-        let map = self.tasks;
+        let map = self.tasks?;
         let size = size_of::<seam::Task>() as u64;
         let value = storage.value(MapValue { map, size, create: false }).cast::<seam::Task>();
         // SAFETY: null, or this map's value in the storage, of this type: the build has compared them.
@@ -152,7 +165,10 @@ impl Scheduler {
             symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
             let ops = symbol(c"hearth_ops")?.cast::<Ops>().cast_const();
             let stats = symbol(c"stats")?.cast::<CpuStats>().cast_const();
-            let tasks = symbol(c"task_ctxs")?.addr();
+            let tasks = match policy.discipline {
+                Discipline::Kernel => None,
+                _ => Some(symbol(c"task_ctxs")?.addr()),
+            };
             let (cpus, kernel) = (machine.cpus(), Rc::clone(kernel) as Rc<dyn Any>);
             Ok(Self { ops, stats, tasks, cpus, domains, _kernel: kernel, library, _file: file })
         }
@@ -293,6 +309,10 @@ fn symbol(library: &Library, name: &CStr) -> Result<*mut c_void, Error> {
     // SAFETY: only the address is taken; who uses it says why it may.
     let symbol = unsafe { library.get::<*mut c_void>(name.to_bytes_with_nul()) };
     symbol.map_err(Error::other).map(|symbol| symbol.into_raw())
+}
+
+fn not_of_the_baseline(why: &str) -> Error {
+    Error::other(format!("the discipline \"kernel\" is a model of Linux's own scheduler: {why}"))
 }
 
 /// What C may write of a task is in cells.

@@ -244,7 +244,7 @@ fn schedulers(names: &[&str], files: &mut Files) -> Result<Vec<Scheduler>, Failu
 
 fn scheduler(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
     match Named::from(text) {
-        Named::Policy(name) => Ok(Scheduler::Hearth(Box::new(names::policy(name)?))),
+        Named::Policy(name) => Ok(Scheduler::Hearth(Box::new(names::live_policy(name)?))),
         Named::Own(name) => Scheduler::own(name).map_or_else(|| other(name, files), Ok),
     }
 }

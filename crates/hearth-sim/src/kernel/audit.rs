@@ -6,9 +6,9 @@ use crate::program::TaskId;
 use std::fmt;
 
 /// Looks after each step for what no kernel may do: lose a task, run it twice, let it wait for too long, or
-/// (unless tasks are attached) leave a CPU idle for too long beside a task that may run there.
+/// (unless the policy lets it) leave a CPU idle for too long beside a task that may run there.
 pub(crate) struct Audit {
-    attached: bool,
+    may_idle: bool,
     longest_wait_ns: u64,
     longest_idle_ns: u64,
     /// Since when a CPU idles beside work.
@@ -16,9 +16,9 @@ pub(crate) struct Audit {
 }
 
 impl Audit {
-    pub(crate) fn new(options: &Options, attached: bool) -> Self {
+    pub(crate) fn new(options: &Options, may_idle: bool) -> Self {
         let Options { longest_wait_ns, longest_idle_ns, .. } = *options;
-        Self { attached, longest_wait_ns, longest_idle_ns, idles_since_ps: None }
+        Self { may_idle, longest_wait_ns, longest_idle_ns, idles_since_ps: None }
     }
 
     /// What it finds, if anything.
@@ -31,7 +31,7 @@ impl Audit {
     }
 
     fn look_for_idle(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
-        let idles = if self.attached { None } else { kernel.idles_beside_work() };
+        let idles = if self.may_idle { None } else { kernel.idles_beside_work() };
         let Some(idles) = idles else {
             self.idles_since_ps = None;
             return None;

@@ -70,7 +70,7 @@ impl Choice {
     }
 
     fn work_with(&self, of_children: bool) -> Result<Work, Failure> {
-        let policy = names::policy(&self.policy)?;
+        let policy = names::live_policy(&self.policy)?;
         let policy = (!self.pages_only).then_some(policy);
         let pages = match self.pages.as_deref().unwrap_or(PAGES) {
             NO_PAGES => None,
