@@ -79,10 +79,8 @@ static void run_next(struct entity *next)
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, next->dsq, 0) {
-		if (p == next->p && scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			next->dsq = NO_CPU;
+		if (p == next->p && scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
 			return;
-		}
 	}
 	scx_bpf_error("a task that was picked waits nowhere");
 }
@@ -129,6 +127,8 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	update_averages(rq, se, now);
 	list_remove(rq, se);
 	rq->curr = se;
+	/* Where a higher class or the stopper makes it stop it stays in the CPU's local queue. */
+	se->dsq = NO_CPU;
 	rq->resched = false;
 	rq->is_held = false;
 	se->exec_start = now;
@@ -207,9 +207,12 @@ void BPF_STRUCT_OPS(hearth_cpu_release, s32 cpu, struct scx_cpu_release_args *ar
 /* The kernel's weights: 1024 at nice 0, for sched_ext's 100. */
 void BPF_STRUCT_OPS(hearth_set_weight, struct task_struct *p, u32 weight)
 {
+	struct entity *se = entity_of(p);
 	u64 own = (u64)weight * ONE / 100;
 
-	entity_weigh(entity_of(p), own ? own : 1, scx_bpf_now());
+	/* Not of one that has ended. */
+	if (se)
+		entity_weigh(se, own ? own : 1, scx_bpf_now());
 }
 
 /* sched_fork, __sched_fork */
@@ -234,7 +237,7 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
 	struct entity *se = entity_of(p);
 	u64 now = scx_bpf_now();
 
-	if (se->cpu < 0)
+	if (!se || se->cpu < 0)
 		return;
 	if (se->on_rq)
 		entity_dequeue(&rqs[se->cpu], se, false, now);

@@ -101,7 +101,7 @@ fn a_name_that_is_no_preset_and_no_file_lists_the_presets() {
     let error = Policy::load("no-such-policy").expect_err("missing").to_string();
     assert!(error.ends_with(
         "name a readable TOML file or one of: standard, light, heavy, complex, attached, quantum-10, quantum-100, \
-         unix, bsd, cluster, cache, both, fair, plain, vanilla, fixed, fixed-long, data-affinity"
+         unix, bsd, cluster, cache, both, fair, plain, kernel, vanilla, fixed, fixed-long, data-affinity"
     ));
 }
 

@@ -68,6 +68,21 @@ fn machine() -> impl Strategy<Value = Machine> {
     presets.prop_map(|name| Machine::load(name).unwrap())
 }
 
+/// Nodes, and caches of several CPUs, in numbers that are no powers of two.
+fn odd_machine() -> impl Strategy<Value = Machine> {
+    (prop::sample::select(vec![(1, 1), (3, 1), (4, 2), (3, 3), (6, 3), (10, 5)]), 2..5usize).prop_map(
+        |((cpus, shared_by), nodes)| {
+            let text = hearth_machine::presets().iter().find(|(name, _)| *name == "server-2s").unwrap().1;
+            let text = text
+                .replace("count = 2", &format!("count = {nodes}"))
+                .replace("32 GiB", "8 GiB")
+                .replace("cpus = 16", &format!("cpus = {cpus}"))
+                .replace("shared_by = 16", &format!("shared_by = {shared_by}"));
+            Machine::parse(&text, "odd").unwrap()
+        },
+    )
+}
+
 #[derive(Clone)]
 struct Shared {
     lock: Lock,
@@ -130,6 +145,17 @@ proptest! {
     ) {
         let result = run(&machine, &policy, &programs, who);
         prop_assert_eq!(&run(&machine, &policy, &programs, who), &result, "the same seed gives the same result");
+    }
+
+    /// The kernel's own class follows no plan, and lets a CPU idle beside work.
+    #[test]
+    fn no_task_is_lost_under_the_kernels_own_class(
+        machine in prop_oneof![machine(), odd_machine()],
+        programs in prop::collection::vec(prop::collection::vec(step(), 1..20), 1..40),
+    ) {
+        let policy = Policy::load("kernel").unwrap();
+        let result = run(&machine, &policy, &programs, Who::Nobody);
+        prop_assert_eq!(&run(&machine, &policy, &programs, Who::Nobody), &result, "the same seed gives the same result");
     }
 
     /// A task that always wants a CPU is behind none by more than its credits and a slice, whatever its CPU did

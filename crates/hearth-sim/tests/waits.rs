@@ -99,9 +99,13 @@ fn random_policy() -> impl Strategy<Value = Policy> {
         )
 }
 
+/// Of Hearth's scheduler. The kernel's own class has no bound on waits.
 fn policy() -> impl Strategy<Value = Policy> {
-    let shipped: Vec<Policy> =
-        hearth_policy::presets().iter().map(|(name, _)| Policy::load(name).unwrap()).collect();
+    let shipped: Vec<Policy> = hearth_policy::presets()
+        .iter()
+        .map(|(name, _)| Policy::load(name).unwrap())
+        .filter(|policy| policy.discipline != Discipline::Kernel)
+        .collect();
     prop_oneof![prop::sample::select(shipped), random_policy()]
 }
 
@@ -185,6 +189,26 @@ proptest! {
         };
         if let Err(error) = run(&policy, &programs, who, &options) {
             prop_assert!(false, "{} under {}", error, policy.name);
+        }
+    }
+
+    /// The kernel's own class promises no bound on waits, and follows no plan.
+    #[test]
+    fn none_is_lost_under_the_kernels_own_class(
+        programs in prop::collection::vec(program(), 2..24),
+        ticks_in_step: bool,
+        seed in 0..1000u64,
+    ) {
+        let options = Options {
+            audit: true,
+            longest_wait_ns: u64::MAX,
+            ticks_in_step,
+            seed,
+            window_cycles: CYCLES_A_MS,
+            ..Options::default()
+        };
+        if let Err(error) = run(&Policy::load("kernel").unwrap(), &programs, Who::Nobody, &options) {
+            prop_assert!(false, "{}", error);
         }
     }
 }
