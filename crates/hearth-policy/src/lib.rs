@@ -197,7 +197,8 @@ impl Policy {
     /// Why it cannot be used with a real kernel, if it cannot, and what can.
     pub fn not_live(&self) -> Option<&'static str> {
         (self.discipline == Discipline::Kernel).then_some(
-            "it is a model of Linux's own scheduler for the simulated machine; on Linux that is what runs without Hearth",
+            "it is a model of Linux's own scheduler for the simulated machine; on Linux that scheduler runs without Hearth, and \
+             `hearth emulate` calls it `kernel`",
         )
     }
 

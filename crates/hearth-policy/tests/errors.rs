@@ -77,7 +77,16 @@ fn contradictions_are_refused() {
         ("fair", "\nquantum", "\nattached = true\nquantum"),
         ("complex", "\"system-v\"\nquantum = \"30 ms\"\ndecay = \"1 s\"", "\"fair\"\nquantum = \"30 ms\""),
         ("attached", "attached = true", "attached = true\n[credit]\nprocessor = \"1 ms\""),
+        ("kernel", "quantum = \"0.7 ms\"", "quantum = \"0.7 ms\"\n[credit]\nllc = \"1 ms\""),
     ]));
+}
+
+#[test]
+fn the_kernels_own_scheduler_is_for_the_simulated_machine_only() {
+    for (name, _) in presets() {
+        let policy = Policy::load(name).expect("preset");
+        assert_eq!(policy.not_live().is_some(), *name == "kernel", "{name}");
+    }
 }
 
 #[test]

@@ -52,6 +52,8 @@ fn wrong_input_is_refused_before_anything_is_done() {
     for (arguments, word) in [
         (&["doctor", "--root", "/no/such/folder"][..], "no folder"),
         (&["start", "--policy", "fiar"], "did you mean fair"),
+        (&["start", "--policy", "kernel"], "for the simulated machine"),
+        (&["trial", "--policy", "kernel", "--", "true"], "for the simulated machine"),
         (&["start", "--pages", "lniux"], "did you mean linux"),
         (&["start", "--pages", "post-facto"], "it needs a recorded run, which `hearth lab M` replays"),
         (&["start", "--only", "a/../b"], "no meaning"),
