@@ -121,15 +121,21 @@ static struct entity *pick(struct run_queue *rq, struct entity *curr, bool prote
 	return best ?: curr ?: rq->oldest;
 }
 
-/* update_entity_lag: bounded by two slices and a tick. */
-static void lag_update(struct run_queue *rq, struct entity *se)
+/* entity_lag, update_entity_lag: bounded by a slice and a tick. Of a delayed task it neither gets
+ * worse while it sleeps, nor better than none (DELAY_ZERO). Whether it is another than where the
+ * task stands. */
+static bool lag_update(struct run_queue *rq, struct entity *se)
 {
-	u64 slices = 2 * base_slice;
-	s64 limit = virtual_ns((slices > policy.tick_ns ? slices : policy.tick_ns) + policy.tick_ns,
-			       se);
-	s64 lag = since(mean_vruntime(rq), se->vruntime);
+	s64 limit = virtual_ns(base_slice + policy.tick_ns, se);
+	s64 exact = since(mean_vruntime(rq), se->vruntime), lag = exact;
 
-	se->lag = lag > limit ? limit : lag < -limit ? -limit : lag;
+	lag = lag > limit ? limit : lag < -limit ? -limit : lag;
+	if (se->delayed) {
+		lag = lag < se->lag ? se->lag : lag;
+		lag = lag > 0 ? 0 : lag;
+	}
+	se->lag = lag;
+	return lag != exact;
 }
 
 /* place_entity: as far behind the mean as it was when it left. Its own coming moves the mean
@@ -182,9 +188,6 @@ static void entity_dequeue(struct run_queue *rq, struct entity *se, bool moves, 
 	curr_update(rq, now);
 	update_averages(rq, se, now);
 	lag_update(rq, se);
-	/* DELAY_ZERO: what it had had too much is forgotten, and nothing more. */
-	if (se->delayed && se->lag > 0)
-		se->lag = 0;
 	undelay(rq, se);
 	if (moves) {
 		se->deadline -= se->vruntime;
@@ -204,6 +207,7 @@ static bool entity_delay(struct run_queue *rq, struct entity *se, u64 now)
 	if (is_eligible(rq, se))
 		return false;
 	update_averages(rq, se, now);
+	lag_update(rq, se);
 	rq->curr = NULL;
 	list_add(rq, se);
 	se->delayed = true;
@@ -216,11 +220,9 @@ static void entity_requeue(struct run_queue *rq, struct entity *se, u64 now)
 {
 	curr_update(rq, now);
 	update_averages(rq, se, now);
-	lag_update(rq, se);
-	if (se->lag > 0) {
+	if (lag_update(rq, se)) {
 		list_remove(rq, se);
 		entity_count(rq, se, false);
-		se->lag = 0;
 		entity_place(rq, se, false);
 		entity_count(rq, se, true);
 		list_add(rq, se);
