@@ -155,6 +155,7 @@ impl Emulation {
         let mut guest = Guest::new(Kernel::Pinned)
             .shape(shape)
             .node_memory_mib(&memory)
+            .node_distance(topology::node_distance(&self.machine))
             .mode(if self.is_timed { Mode::Timed } else { Mode::Deterministic })
             .ns_per_instruction(topology::ns_per_instruction(&self.machine))
             .kernel_arguments(QUICK_BOOT)

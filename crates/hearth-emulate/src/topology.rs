@@ -64,6 +64,15 @@ pub fn node_memory_mib(machine: &Machine, total_mib: usize) -> Vec<usize> {
     machine.nodes.iter().map(|node| size(node.memory_bytes)).collect()
 }
 
+/// How far the guest's nodes are apart, as firmware tells it: 10 for a node's own memory, and for another's as many
+/// times that as it takes longer.
+pub fn node_distance(machine: &Machine) -> u8 {
+    let memory = &machine.memory;
+    let times = f64::from(memory.remote_cycles) / f64::from(memory.local_cycles.max(1));
+    // 10 would be the own node's, and 255 one that cannot be reached.
+    (10.0 * times).round().clamp(11.0, 254.0) as u8
+}
+
 /// How far the guest's clock is to move with each instruction, for the guest to execute as many in a
 /// second as the machine's busy CPUs do, a cycle each. A guest's clock moves by 1 ns at least: see
 /// [`slowness`].
@@ -131,6 +140,16 @@ mod tests {
         assert_eq!(node_memory_mib(&machine, 100), [LEAST_NODE_MIB; 2]);
         machine.nodes[0].memory_bytes = 0;
         assert_eq!(node_memory_mib(&machine, 2048), [0, 2048]);
+    }
+
+    #[test]
+    fn nodes_are_as_far_as_their_memory_is_slow() {
+        assert_eq!(["server-2s", "dash-16"].map(|name| node_distance(&machine(name))), [16, 34]);
+        let mut odd = machine("server-2s");
+        odd.memory.remote_cycles = odd.memory.local_cycles;
+        assert_eq!(node_distance(&odd), 11);
+        odd.memory.local_cycles = 1;
+        assert_eq!(node_distance(&odd), 254);
     }
 
     #[test]

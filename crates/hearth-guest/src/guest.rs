@@ -51,6 +51,9 @@ pub enum Mode {
     Concurrent,
 }
 
+/// How far nodes are apart where nobody says so, as in Linux (`REMOTE_DISTANCE`).
+const NODE_DISTANCE: u8 = 20;
+
 /// The guest's CPUs: `nodes * caches_per_node * cores_per_cache * threads_per_core`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
@@ -76,7 +79,7 @@ impl Shape {
     }
 
     /// One socket a last-level cache: under software emulation nothing else makes a cache domain.
-    fn tell(self, qemu: &mut Command, node_memory_mib: &[usize]) {
+    fn tell(self, qemu: &mut Command, node_memory_mib: &[usize], distance: u8) {
         let sockets = self.nodes * self.caches_per_node;
         qemu.arg("-smp").arg(format!(
             "{},sockets={sockets},cores={},threads={}",
@@ -98,7 +101,7 @@ impl Shape {
         }
         let nodes = node_memory_mib.len();
         for (from, to) in (0..nodes).flat_map(|from| (from + 1..nodes).map(move |to| (from, to))) {
-            qemu.arg("-numa").arg(format!("dist,src={from},dst={to},val=32"));
+            qemu.arg("-numa").arg(format!("dist,src={from},dst={to},val={distance}"));
         }
     }
 }
@@ -119,6 +122,7 @@ pub struct Guest {
     mode: Mode,
     memory_mib: usize,
     node_memory_mib: Vec<usize>,
+    node_distance: u8,
     kernel_arguments: String,
     icount_shift: u32,
     plugin: Option<Plugin>,
@@ -135,6 +139,7 @@ impl Guest {
             mode: Mode::Deterministic,
             memory_mib: 2048,
             node_memory_mib: Vec::new(),
+            node_distance: NODE_DISTANCE,
             kernel_arguments: String::new(),
             icount_shift: ICOUNT_SHIFT,
             plugin: None,
@@ -169,6 +174,14 @@ impl Guest {
     #[must_use]
     pub fn node_memory_mib(mut self, sizes: &[usize]) -> Self {
         self.node_memory_mib = sizes.to_vec();
+        self
+    }
+
+    /// What its firmware says of how far its nodes are apart, in place of 20: 10 is a node's own memory, 20 twice as
+    /// far. From 31 on (`RECLAIM_DISTANCE`) a kernel begins no task on another node, and wakes none there.
+    #[must_use]
+    pub fn node_distance(mut self, distance: u8) -> Self {
+        self.node_distance = distance;
         self
     }
 
@@ -315,7 +328,7 @@ impl Guest {
         let memory = self.memory_of_nodes();
         qemu.args(["-nodefaults", "-no-reboot", "-display", "none", "-monitor", "none"]);
         qemu.args(["-cpu", &self.cpu_model(), "-m"]).arg(format!("{}M", memory.iter().sum::<usize>()));
-        self.shape.tell(qemu, &memory);
+        self.shape.tell(qemu, &memory, self.node_distance);
         qemu.arg("-kernel").arg(kernel).arg("-initrd").arg(boot.initrd());
         let clock = match self.mode {
             Mode::Deterministic => "tsc=reliable",
@@ -371,7 +384,7 @@ mod tests {
         let text = told(&Guest::new(Kernel::Pinned));
         assert!(text.contains("-smp 8,sockets=4,cores=2,threads=1"), "{text}");
         assert!(text.contains("node,nodeid=1,cpus=4-7,memdev=memory1"), "{text}");
-        assert!(text.contains("dist,src=0,dst=1,val=32"), "{text}");
+        assert!(text.contains("dist,src=0,dst=1,val=20"), "{text}");
     }
 
     #[test]
@@ -381,7 +394,7 @@ mod tests {
         assert!(text.contains("node,nodeid=0,cpus=0-3,memdev=memory0"), "{text}");
         assert!(text.contains("node,nodeid=1,cpus=4-7 "), "{text}");
         assert!(text.contains("node,nodeid=2,memdev=memory2"), "{text}");
-        assert!(text.contains("dist,src=1,dst=2,val=32"), "{text}");
+        assert!(text.contains("dist,src=1,dst=2,val=20"), "{text}");
         for sizes in [&[1024][..], &[0, 0]] {
             let guest = Guest::new(Kernel::Pinned).node_memory_mib(sizes);
             assert!(matches!(guest.run(""), Err(GuestError::Shape(_))), "{sizes:?}");
