@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A scheduler that is worse on purpose: each task that wakes goes to the idle CPU that is farthest, by number, from
- * where its data is. What waits for a CPU waits for all of them, first come, first served. Or it takes the nearest,
- * and is the same in all else: comparisons of schedulers have to tell the two apart.
+ * A scheduler that is worse on purpose: each task that wakes goes to the idle CPU that is farthest,
+ * by number, from where its data is. What waits for a CPU waits for all of them, first come, first
+ * served. Or it takes the nearest, and is the same in all else: comparisons of schedulers have to
+ * tell the two apart.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>

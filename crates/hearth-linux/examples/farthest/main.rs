@@ -13,7 +13,7 @@ use std::mem::MaybeUninit;
 use std::thread;
 use std::time::Duration;
 
-#[allow(missing_docs, clippy::all, clippy::pedantic, unused, unreachable_pub)]
+#[allow(warnings, clippy::all)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/farthest.skel.rs"));
 }
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Some(other) => return Err(format!("{other:?} is not known; say nearest, or nothing").into()),
     };
     let mut open = skeleton::FarthestSkelBuilder::default().open(&mut object)?;
-    open.maps.rodata_data.as_deref_mut().ok_or("its constants are missing")?.to_nearest = to_nearest.into();
+    open.maps.rodata_data.as_deref_mut().ok_or("its constants are missing")?.to_nearest = to_nearest;
     let mut skeleton = open.load()?;
     let _link = skeleton.maps.farthest_ops.attach_struct_ops()?;
     println!("every wake-up goes to the {} idle CPU", if to_nearest { "nearest" } else { "farthest" });
