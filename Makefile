@@ -154,7 +154,7 @@ bench-isolation: packages static
 bench-full-system: build
 	@tools/install-packages python3=python3 $(if $(SMALL),cc=build-essential,$$(tools/bench-schedulers --packages))
 	@tools/install-guest
-	@$(if $(SMALL),,tools/install-peers scx_bpfland scx_lavd scx_cosmos scx_p2dq scx_rusty)
+	@$(if $(SMALL),,tools/install-peers scx_bpfland scx_cosmos scx_p2dq scx_rusty)
 	@tools/bench-schedulers $(RELEASE)/hearth $(BENCH)/schedulers $(if $(SMALL),--set small)
 	@tools/classes $(RELEASE)/hearth $(BENCH)/classes $(if $(SMALL),--small)
 	@tools/conformance $(RELEASE)/hearth $(BENCH)/conformance $(if $(SMALL),--small)

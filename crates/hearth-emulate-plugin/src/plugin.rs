@@ -6,7 +6,7 @@
 //! ```
 //! What QEMU has translated has the callbacks of when it was translated. So at each change it is asked to translate
 //! everything anew, and what the change is about happens when that is done: at the end of the block of code that
-//! called. Outside of regions only calls and switches of tasks are looked for, and the guest runs at full speed.
+//! called. So it is where counts begin anew within a region. Outside of regions only calls and switches of tasks are looked for, and the guest runs at full speed.
 
 use crate::arguments::{Arguments, Refusal};
 use crate::model::{Mode, Model, Stretch};
@@ -42,9 +42,20 @@ impl Symbols {
 
 enum Phase {
     Off,
-    Beginning { name: String },
-    On { name: String, begin_ns: u64 },
-    Ending { region: Region, begin_ns: u64, next: Option<String> },
+    Beginning {
+        name: String,
+    },
+    /// `is_anew`: its counts are to begin anew.
+    On {
+        name: String,
+        begin_ns: u64,
+        is_anew: bool,
+    },
+    Ending {
+        region: Region,
+        begin_ns: u64,
+        next: Option<String>,
+    },
 }
 
 /// Everything that the plugin knows.
@@ -63,6 +74,8 @@ pub(crate) struct Plugin {
     pub(crate) timing: Option<Timing>,
     /// By CPU: what was counted in regions that have ended.
     earlier: Vec<Counts>,
+    /// By CPU: what was counted in this region before its counts began anew.
+    before: Vec<Counts>,
 }
 
 impl Plugin {
@@ -103,6 +116,7 @@ impl Plugin {
             report,
             timing,
             earlier: vec![Counts::default(); cpus],
+            before: Vec::new(),
             arguments,
         })
     }
@@ -191,6 +205,7 @@ impl Plugin {
             3 => self.tell_counts(cpu, first, second),
             4 => self.take_symbols(first, second),
             5 => self.tell_counters(cpu, first, second),
+            6 => self.count_anew(),
             _ => say(&format!("call {operation} of the guest is not known")),
         }
     }
@@ -219,7 +234,7 @@ impl Plugin {
 
     fn end(&mut self, cpu: usize, ended: &str) {
         let begin_ns = match &self.phase {
-            Phase::On { name, begin_ns } if name == ended => *begin_ns,
+            Phase::On { name, begin_ns, .. } if name == ended => *begin_ns,
             Phase::Beginning { name } if name == ended => u64::MAX,
             _ => return say(&format!("region {ended:?} ends, and has not begun")),
         };
@@ -227,6 +242,22 @@ impl Plugin {
         let region = Region { is_ended: true, ..self.take_counts(ended) };
         self.phase = Phase::Ending { region, begin_ns, next: None };
         self.translate_anew();
+    }
+
+    /// What was counted in this region so far is to be none of it, and the caches are to stay as they are.
+    fn count_anew(&mut self) {
+        match &mut self.phase {
+            Phase::On { is_anew, .. } => {
+                *is_anew = true;
+                self.translate_anew();
+            }
+            _ => say("counts are to begin anew outside of a region"),
+        }
+    }
+
+    /// What a CPU has counted in this region.
+    fn in_region(&self, model: &Model, cpu: usize) -> Counts {
+        model.counts(cpu) - self.before.get(cpu).copied().unwrap_or_default()
     }
 
     /// Looks at what the tasks that run are called, as one CPU sees the kernel's memory.
@@ -239,9 +270,9 @@ impl Plugin {
 
     fn take_counts(&mut self, name: &str) -> Region {
         let Some(model) = &self.model else { return Region { name: name.to_owned(), ..Region::default() } };
-        let cpus: Vec<Counts> = (0..model.cpus()).map(|cpu| model.counts(cpu)).collect();
-        for (cpu, counts) in cpus.iter().enumerate() {
-            self.tasks.settle(cpu, *counts, model.mode(cpu));
+        let cpus: Vec<Counts> = (0..model.cpus()).map(|cpu| self.in_region(model, cpu)).collect();
+        for cpu in 0..model.cpus() {
+            self.tasks.settle(cpu, model.counts(cpu), model.mode(cpu));
         }
         if let Some(physical) = model.unnamed() {
             say(&format!(
@@ -257,8 +288,8 @@ impl Plugin {
     /// nothing outside of regions, or where no memory is.
     fn tell_counts(&mut self, cpu: usize, address: u64, room: u64) {
         let Some(model) = &self.model else { return };
-        let on_cpu = model.counts(cpu);
-        self.tasks.settle(cpu, on_cpu, model.mode(cpu));
+        let on_cpu = self.in_region(model, cpu);
+        self.tasks.settle(cpu, model.counts(cpu), model.mode(cpu));
         let task = self.tasks.running_on(cpu);
         let head = vec![cpu as u64, u64::from(task.pid)];
         let words = [head, on_cpu.words(), task.user.words(), task.kernel.words()].concat();
@@ -309,6 +340,13 @@ impl Plugin {
                     self.start(name);
                 }
             }
+            Phase::On { name, is_anew: true, .. } => {
+                let model = self.model.as_ref();
+                self.before = model
+                    .map_or_else(Vec::new, |model| (0..model.cpus()).map(|cpu| model.counts(cpu)).collect());
+                self.tasks.begin_region(&self.before);
+                self.phase = Phase::On { name, begin_ns: self.beside.clock_ns(), is_anew: false };
+            }
             same => self.phase = same,
         }
     }
@@ -319,11 +357,12 @@ impl Plugin {
                 if let Some(timing) = &mut self.timing {
                     timing.begin(&mut model);
                 }
-                self.tasks.begin_region();
+                self.before.clear();
+                self.tasks.begin_region(&self.before);
                 (0..model.cpus()).for_each(|cpu| model.set_task(cpu, self.tasks.number_on(cpu), false));
                 crate::callbacks::execute_on(model.all_cpus());
                 self.model = Some(model);
-                self.phase = Phase::On { name, begin_ns: self.beside.clock_ns() };
+                self.phase = Phase::On { name, begin_ns: self.beside.clock_ns(), is_anew: false };
             }
             Err(error) => say(&error.to_string()),
         }
@@ -354,7 +393,7 @@ impl Plugin {
     pub(crate) fn exit(&mut self) {
         self.write_clock();
         match std::mem::replace(&mut self.phase, Phase::Off) {
-            Phase::On { name, begin_ns } => {
+            Phase::On { name, begin_ns, .. } => {
                 let guest_ns = self.since(begin_ns);
                 let region = self.take_counts(&name);
                 self.finish(Region { guest_ns, ..region });

@@ -18,7 +18,7 @@ const OBSERVE: &str = "
 hearth-region symbols
 hearth-region counters
 section observed
-hearth-region run observed 1 1 -- hearth observe --json --tasks --counters-percent 10 -- \\
+hearth-region run observed 1 1 cold -- hearth observe --json --tasks --counters-percent 10 -- \\
     taskset f sh -c 'known walk a 16384 8 & known mix b 3072 4 & wait' 2>/dev/null
 section uncounted
 hearth observe --json -- sh -c 'for turn in $(seq 1000); do :; done'
@@ -176,13 +176,13 @@ for try in $(seq 100); do hearth status | grep -q 'last step' && break; usleep 1
 hearth status
 section estimated
 for try in $(seq 12); do
-    hearth-region run estimated 1 1 -- sleep 0.1
+    hearth-region run estimated 1 1 cold -- sleep 0.1
     hearth status | grep -q 'with a fair part' && break
 done
 hearth status
 section shared
 hearth status --json
-hearth-region run shared 1 1 -- sleep 2
+hearth-region run shared 1 1 cold -- sleep 2
 hearth status --json
 section stop
 hearth stop; echo stop=$?

@@ -47,6 +47,7 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
         folder: "/".into(),
         path: "/usr/bin:/bin".into(),
         copies: 3,
+        is_warm: false,
         is_timed: false,
         memory_mib: None,
         limit: Duration::from_secs(300),
@@ -157,6 +158,27 @@ fn turns_of_a_round_find_the_same_pages_and_two_guests_of_rounds_are_alike() {
     assert_eq!((frames[1], frames[3]), (frames[2], frames[4]));
     assert_ne!(frames[1], frames[3], "each round has pages of its own");
     assert_eq!((runs[2].scheduler.as_str(), runs[4].scheduler.as_str()), ("hearth:light", "kernel"));
+}
+
+#[test]
+fn warm_caches_are_those_that_a_run_of_the_command_leaves() {
+    let Some(hearth) = hearth() else { return };
+    let mut emulation = emulation(&hearth, &["sort", FILE]);
+    emulation.copies = 1;
+    // Of caches that hold a short program.
+    emulation.machine = Machine::load("xeon-smp2").unwrap();
+    let cold = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap().unwrap();
+    emulation.is_warm = true;
+    let warm = runs(&emulation, &[(Scheduler::Kernel, 1)]).pop().unwrap().unwrap();
+    let [cold, warm] = [cold, warm].map(|run| {
+        let all = Task::sum(run.region.tasks.iter()).total();
+        assert_eq!(all.instructions, run.region.cpus.iter().map(|cpu| cpu.instructions).sum::<u64>());
+        assert_eq!(sorts(&run).len(), 1, "the run before is not counted");
+        sorts(&run)[0].total()
+    });
+    let ratio = warm.instructions as f64 / cold.instructions as f64;
+    assert!((0.95..1.05).contains(&ratio), "{ratio} times the instructions");
+    assert!(warm.llc_misses() < cold.llc_misses() / 2, "{} and {}", warm.llc_misses(), cold.llc_misses());
 }
 
 #[test]

@@ -22,7 +22,7 @@ known walk first 16 50000
 known walk memory 65536 1
 known share share 1000
 known spin beside 65536 1
-hearth-region run both 2 1 -- known walk ignored 4096 20
+hearth-region run both 2 1 cold -- known walk ignored 4096 20
 known clock clock
 ";
 
@@ -124,7 +124,7 @@ fn a_region_that_does_not_end_is_counted_to_the_end_of_the_run() {
     if !common::can_boot() {
         return;
     }
-    let script = "section known\nhearth-region run endless 1 1 -- sleep 1000 &\nusleep 100000\n";
+    let script = "section known\nhearth-region run endless 1 1 cold -- sleep 1000 &\nusleep 100000\n";
     let (report, _) = common::boot(Mode::Timed, script);
     let endless = common::region(&report, "endless");
     assert!(!endless.is_ended && endless.guest_ns > 90_000_000, "{} ns", endless.guest_ns);

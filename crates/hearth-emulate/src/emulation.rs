@@ -49,6 +49,8 @@ pub struct Emulation {
     pub path: String,
     /// How many run at once.
     pub copies: usize,
+    /// Whether the caches are as a run of the command leaves them; else they are cold.
+    pub is_warm: bool,
     /// Whether what the CPUs do drives the guest's clock; else it counts their instructions.
     pub is_timed: bool,
     /// The guest's memory; nothing for as much as the files make likely.
@@ -110,6 +112,7 @@ impl Emulation {
             folder: &self.folder,
             path: &self.path,
             copies: self.copies,
+            is_warm: self.is_warm,
             shuffled_mib: self.node_memory_mib().into_iter().filter(|&mib| mib > 0).min().unwrap_or(0)
                 / SHUFFLED,
         };

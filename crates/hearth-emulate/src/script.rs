@@ -59,6 +59,8 @@ pub(crate) struct Work<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) path: &'a str,
     pub(crate) copies: usize,
+    /// The caches are to be as one run of it leaves them.
+    pub(crate) is_warm: bool,
     /// How much memory of each node is to be free in any order.
     pub(crate) shuffled_mib: usize,
 }
@@ -132,7 +134,8 @@ fn shuffle_text(work: &Work, place: usize, seed: u64) -> String {
 fn turn_text(work: &Work, place: usize, seed: u64, start: &str, stop: &str) -> String {
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
     let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(place));
-    let run = format!("/bin/hearth-region run {region} {copies} {seed} -- {}", words.join(" "));
+    let caches = if work.is_warm { "warm" } else { "cold" };
+    let run = format!("/bin/hearth-region run {region} {copies} {seed} {caches} -- {}", words.join(" "));
     let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, place, text));
     let said = said_text(place);
     format!(
@@ -338,7 +341,7 @@ mod tests {
 
     fn work(command: &[String]) -> Work<'_> {
         let (folder, path) = (Path::new("/"), "/usr/bin:/bin");
-        Work { command, before: None, folder, path, copies: 1, shuffled_mib: 8 }
+        Work { command, before: None, folder, path, copies: 1, is_warm: false, shuffled_mib: 8 }
     }
 
     fn script(command: &[&str], scheduler: &Scheduler, seed: u64) -> String {
@@ -357,7 +360,7 @@ mod tests {
     #[test]
     fn words_reach_the_command_as_they_are() {
         let text = script(&["sh", "-c", "echo '$x' \"y\""], &Scheduler::Kernel, 2);
-        assert!(text.contains("run command-0 3 2 -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
+        assert!(text.contains("run command-0 3 2 cold -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
         assert!(text.contains("cd '/home/it'\\''s here';"), "{text}");
         assert!(text.contains("sleep 2; usleep 674\n"), "{text}");
     }

@@ -9,8 +9,9 @@
  *   hearth-region shuffle MIB SEED LIST
  *     frees MIB of each memory node in any order, and writes the files of the list anew; a process
  *     stays behind that holds the pages between
- *   hearth-region run NAME N SEED -- CMD...
- *     runs N copies of CMD as a region; exits as the first that fails does
+ *   hearth-region run NAME N SEED cold|warm -- CMD...
+ *     runs N copies of CMD as a region; exits as the first that fails does. Warm: once before, and
+ *     counts what comes after
  *
  * The first copy starts with the region; each other one up to a tick later, as SEED says. A copy
  * finds its number, from 0, in HEARTH_COPY. A copy that a signal ends counts as one that exits with
@@ -77,16 +78,30 @@ static void tell(enum call operation, const char *name)
 	call(operation, (uint64_t)name, (uint64_t)(end - name));
 }
 
-static int run(const char *name, long count, uint64_t seed, char **command)
+static int run_copies(long count, uint64_t seed, char **command)
 {
 	static pid_t copies[MOST_COPIES];
-	int code;
 	long i;
 
-	tell(CALL_BEGIN, name);
 	for (i = 0; i < count; i++)
 		copies[i] = start_copy(i, i ? next_random(&seed) % TICK_NS : 0, command);
-	code = wait_for(copies, count);
+	return wait_for(copies, count);
+}
+
+static int run(const char *name, long count, uint64_t seed, int is_warm, char **command)
+{
+	const char *measures = getenv("HEARTH_MEASURES");
+	int code = 0;
+
+	tell(CALL_BEGIN, name);
+	if (is_warm) {
+		code = run_copies(count, seed, command);
+		if (measures)
+			unlink(measures);
+		call(CALL_ANEW, 0, 0);
+	}
+	if (!code)
+		code = run_copies(count, seed, command);
 	tell(CALL_END, name);
 	return code;
 }
@@ -127,13 +142,14 @@ int main(int argc, char **argv)
 		shuffle(strtoull(argv[2], NULL, 10), strtoull(argv[3], NULL, 10), argv[4]);
 		return hold();
 	}
-	if (argc > 6 && !strcmp(argv[1], "run") && !strcmp(argv[5], "--")) {
+	if (argc > 7 && !strcmp(argv[1], "run") && !strcmp(argv[6], "--")) {
 		long count = strtol(argv[3], NULL, 10);
+		int is_warm = !strcmp(argv[5], "warm");
 
-		if (count >= 1 && count <= MOST_COPIES)
-			return run(argv[2], count, strtoull(argv[4], NULL, 10), argv + 6);
+		if (count >= 1 && count <= MOST_COPIES && (is_warm || !strcmp(argv[5], "cold")))
+			return run(argv[2], count, strtoull(argv[4], NULL, 10), is_warm, argv + 7);
 	}
 	fprintf(stderr, "usage: hearth-region symbols | counters | shuffle MIB SEED LIST | "
-			"run NAME COPIES SEED -- COMMAND...\n");
+			"run NAME COPIES SEED cold|warm -- COMMAND...\n");
 	return EXIT_USAGE;
 }

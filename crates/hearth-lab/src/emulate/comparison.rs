@@ -20,6 +20,8 @@ pub struct Comparison {
     pub command: String,
     /// How many of it ran at once.
     pub copies: usize,
+    /// Whether the caches were as an earlier run had left them.
+    pub is_warm: bool,
     /// Whether the guest's clock moved by what its CPUs did.
     pub is_timed: bool,
     /// The seeds that were asked for.
@@ -326,7 +328,8 @@ impl Comparison {
     /// The command with the machine.
     pub fn title(&self) -> String {
         let copies = if self.copies > 1 { format!("{} copies of ", self.copies) } else { String::new() };
-        format!("{copies}{} on {}", self.command, self.machine)
+        let caches = if self.is_warm { ", caches warm" } else { "" };
+        format!("{copies}{} on {}{caches}", self.command, self.machine)
     }
 
     /// What counts most: how long it all takes where the guest's clock can tell, or else CPU time; in ms.
@@ -415,6 +418,7 @@ pub mod tests {
             machine_description: "A machine".into(),
             command: "sort f".into(),
             copies: 1,
+            is_warm: false,
             is_timed: false,
             seeds: (1..=schedulers[0].1.len() as u64).collect(),
             partial: false,

@@ -52,6 +52,9 @@ pub struct Arguments {
     /// Run so many copies of the command at once; each has its number, from 0, in HEARTH_COPY
     #[arg(long, value_name = "N", default_value = "1", value_parser = copies)]
     copies: usize,
+    /// Run the command once before, uncounted, so that the caches are warm when counting begins; else they are cold
+    #[arg(long)]
+    warm: bool,
     /// Emulated machines at a time [default: the number of CPUs]
     #[arg(short, long, value_name = "N", value_parser = values::jobs)]
     jobs: Option<usize>,
