@@ -367,7 +367,7 @@ proptest! {
     #[test]
     fn after_a_step_in_load_numbers_come_to_rest(change in change()) {
         let mut machine = change.machine();
-        machine.steps(3 * SETTLED);
+        machine.steps(5 * SETTLED);
         let settled = machine.told();
         for _ in 0..150 {
             prop_assert_eq!(machine.step(0.0), settled.clone());
