@@ -11,7 +11,9 @@ from pathlib import Path
 import kept
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "tools/programs"
+REQUESTS = ROOT / "tools/programs/requests.c"
+# Those that `make bench-parallel` has.
+PARALLEL = ROOT / "crates/hearth-share/benches/programs"
 POSTGRES = Path("/usr/lib/postgresql/15/bin")
 PYTHON = "/usr/bin/python3"
 # A user who is nobody in particular: PostgreSQL refuses to run as root.
@@ -47,7 +49,7 @@ NGINX = """daemon off; worker_processes {workers}; pid /tmp/nginx.pid; error_log
 events {{ worker_connections 256; }}
 http {{ access_log off; client_body_temp_path /tmp/n1; proxy_temp_path /tmp/n2; fastcgi_temp_path /tmp/n3;
 uwsgi_temp_path /tmp/n4; scgi_temp_path /tmp/n5; keepalive_requests 1000000;
-server {{ listen 127.0.0.1:8080; location / {{ root {folder}; }} }} }}
+server {{ listen 127.0.0.1:8080; location / {{ root /tmp/www; }} }} }}
 """
 # wrk goes by time. Each of its threads ends after so many requests instead, and says when it began and ended.
 WRK = """local ffi = require("ffi")
@@ -177,8 +179,8 @@ def database(into):
     (into / "said").unlink()
 
 
-def compiled(folder, name, *flags):
-    kept.compiled(folder / name, ["-O2", "-pthread", *flags], [SOURCES / f"{name}.c"])
+def compiled(folder, source, *flags):
+    kept.compiled(folder / source.stem, ["-O2", "-pthread", *flags], [source])
 
 
 class Program:
@@ -220,19 +222,39 @@ def hinted(name, command):
                 takes=lambda: ["ip"], files=lambda: [name], prepare=lambda folder: kept.hinting(folder, name))
 
 
-def requests(workers, count, kilo, data_kib):
-    return Program(f"{workers} threads that answer {count} requests, each on its own {data_kib} KiB", ["cc"],
-                   ["./requests", *map(str, (workers, count, kilo, data_kib))],
-                   prepare=lambda folder: compiled(folder, "requests"), judged_by="response_us_p99")
+def parallel(about, name, size, times, *flags):
+    return Program(about, ["cc"], [f"./{name}", str(size), str(times)],
+                   prepare=lambda folder: compiled(folder, PARALLEL / f"{name}.c", *flags))
 
 
-def web(workers, requests, folder_name="/tmp/www"):
+def answers(workers, count):
+    """How the pool of requests is called: some 80,000 instructions each, on 64 KiB."""
+    return f"./requests {workers} {count} 40 64"
+
+
+def requests(workers, count):
+    return Program(f"{workers} threads that answer {count} requests, each on its own 64 KiB", ["cc"],
+                   answers(workers, count).split(), prepare=lambda folder: compiled(folder, REQUESTS),
+                   judged_by="response_us_p99")
+
+
+def beside_gzip(about, command, lines, before=None):
+    """The pool of requests, and gzip beside it."""
     def prepare(folder):
-        (folder / "nginx.conf").write_text(NGINX.format(workers=workers, folder=folder_name))
+        compiled(folder, REQUESTS)
+        kept.words(folder, lines)
+
+    return Program(about, ["cc", "gzip"], shell(f"{command}; code=$?; wait; exit $code"), takes=lambda: ["gzip"],
+                   files=lambda: ["requests", "words"], prepare=prepare, before=before, judged_by="response_us_p99")
+
+
+def web(workers, requests):
+    def prepare(folder):
+        (folder / "nginx.conf").write_text(NGINX.format(workers=workers))
         (folder / "load.lua").write_text(WRK.replace("REQUESTS", str(requests)))
 
-    start = f"""ip link set lo up; mkdir -p {folder_name} /var/lib/nginx /var/log/nginx
-seq 800 >{folder_name}/index.html
+    start = """ip link set lo up; mkdir -p /tmp/www /var/lib/nginx /var/log/nginx
+seq 800 >/tmp/www/index.html
 /usr/sbin/nginx -c $PWD/nginx.conf &
 for try in $(seq 100); do [ -e /tmp/nginx.pid ] && exit; sleep 0.05; done; cat /tmp/nginx.log >&2; exit 1"""
     return Program(f"nginx with {workers} workers, and wrk with 2 threads and 16 connections",
@@ -243,32 +265,21 @@ for try in $(seq 100); do [ -e /tmp/nginx.pid ] && exit; sleep 0.05; done; cat /
 
 
 def containers(cpus, lines, workers, count):
-    """Two control groups of equal weight: one compresses without end, the other answers."""
-    enter = "mkdir -p /sys/fs/cgroup/{0}; (echo 0 >/sys/fs/cgroup/{0}/cgroup.procs; {1})"
-    batch = f"for n in $(seq {2 * cpus}); do /usr/bin/gzip -c words >/dev/null & done; wait"
-    server = f"exec ./requests {workers} {count} 40 64"
+    """Two control groups of equal weight: one compresses, the other answers."""
+    def within(group, command):
+        return f"mkdir -p /sys/fs/cgroup/{group}; (echo 0 >/sys/fs/cgroup/{group}/cgroup.procs; {command})"
 
-    def prepare(folder):
-        compiled(folder, "requests")
-        kept.words(folder, lines)
-
-    return Program(f"two control groups: {2 * cpus} times gzip, and {workers} threads that answer requests",
-                   ["cc", "gzip"], shell(f"{enter.format('batch', batch)} & {enter.format('server', server)}; code=$?; wait; exit $code"),
-                   takes=lambda: ["gzip"], files=lambda: ["requests", "words"], prepare=prepare, judged_by="response_us_p99",
-                   before="grep -q ' /sys/fs/cgroup cgroup2' /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup\n"
-                          "echo +cpu >/sys/fs/cgroup/cgroup.subtree_control")
+    batch = within("batch", f"for n in $(seq {2 * cpus}); do /usr/bin/gzip -c words >/dev/null & done; wait")
+    server = within("server", f"exec {answers(workers, count)}")
+    return beside_gzip(f"two control groups: {2 * cpus} times gzip, and {workers} threads that answer requests",
+                       f"{batch} & {server}", lines, "echo +cpu >/sys/fs/cgroup/cgroup.subtree_control")
 
 
-def beside(cpus, lines, workers, count):
+def mix(cpus, lines, workers, count):
     """A batch beside a server, without any groups."""
-    def prepare(folder):
-        compiled(folder, "requests")
-        kept.words(folder, lines)
-
-    return Program(f"{cpus} times gzip beside {workers} threads that answer requests", ["cc", "gzip"],
-                   shell(f"for n in $(seq {cpus}); do /usr/bin/gzip -c words >/dev/null & done; ./requests {workers} {count} 40 64; "
-                         "code=$?; wait; exit $code"),
-                   takes=lambda: ["gzip"], files=lambda: ["requests", "words"], prepare=prepare, judged_by="response_us_p99")
+    batch = f"for n in $(seq {cpus}); do /usr/bin/gzip -c words >/dev/null & done"
+    return beside_gzip(f"{cpus} times gzip beside {workers} threads that answer requests",
+                       f"{batch}; {answers(workers, count)}", lines)
 
 
 def programs(cpus, size):
@@ -300,12 +311,9 @@ def programs(cpus, size):
         "python": Program(f"{jobs} copies of a script: texts, counting, JSON", [PYTHON],
                           [PYTHON, "-I", "-S", "script.py", str(scaled(9000, 300))], jobs,
                           files=lambda: ["lib:/usr/lib"], prepare=python),
-        "stencil": Program(f"an OpenMP stencil of {cpus} threads", ["cc"], ["./stencil", "768", str(scaled(60))],
-                           prepare=lambda folder: compiled(folder, "stencil", "-fopenmp")),
-        "cg": Program(f"conjugate gradients by OpenMP, {cpus} threads", ["cc"], ["./cg", "384", str(scaled(60))],
-                      prepare=lambda folder: compiled(folder, "cg", "-fopenmp")),
-        "blas": Program(f"products of matrices by OpenBLAS, {cpus} threads", ["cc"], ["./blas", "512", str(scaled(3))],
-                        prepare=lambda folder: compiled(folder, "blas", "-lopenblas")),
+        "stencil": parallel(f"an OpenMP stencil of {cpus} threads", "stencil", 600_000, scaled(60), "-fopenmp"),
+        "cg": parallel(f"conjugate gradients by OpenMP, {cpus} threads", "cg", 384, scaled(60), "-fopenmp", "-lm"),
+        "blas": parallel(f"products of matrices by OpenBLAS, {cpus} threads", "product", 512, scaled(3), "-lopenblas"),
         "hackbench": Program("hackbench: 2 groups of 10 senders and 10 receivers, by pipes", ["hackbench"],
                              ["hackbench", "-p", "-g", "2", "-f", "10", "-l", str(scaled(250, 10))]),
         "pipelines": Program(f"{jobs // 2} pipelines of sort, uniq and sort", ["sort", "uniq"],
@@ -313,9 +321,9 @@ def programs(cpus, size):
                              files=lambda: ["words"], prepare=words(scaled(30000, 2000))),
         "chat": Program("10 rooms of 4 users", **hinted("chat", f"plain 10 4 {scaled(200, 10)}")),
         "chat-hints": Program("the same with hints", **hinted("chat", f"hints 10 4 {scaled(200, 10)}")),
-        "requests-half": requests(cpus // 2, scaled(10000, 100), 40, 64),
-        "requests-full": requests(cpus, scaled(10000, 100), 40, 64),
-        "requests-fourfold": requests(4 * cpus, scaled(10000, 100), 40, 64),
-        "mix": beside(cpus, scaled(60000, 2000), cpus // 2, scaled(5000, 50)),
+        "requests-half": requests(cpus // 2, scaled(10000, 100)),
+        "requests-full": requests(cpus, scaled(10000, 100)),
+        "requests-fourfold": requests(4 * cpus, scaled(10000, 100)),
+        "mix": mix(cpus, scaled(60000, 2000), cpus // 2, scaled(5000, 50)),
         "containers": containers(cpus, scaled(30000, 1000), cpus // 2, scaled(5000, 50)),
     }

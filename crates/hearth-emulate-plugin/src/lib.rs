@@ -7,8 +7,8 @@
 //! QEMU calls back before code is executed and after each load and store (`callbacks`). Addresses become lines of
 //! memory (`translations`, `layout`), lines go to the caches of `hearth-hardware` (`model`), and what they count goes to
 //! the task that ran (`tasks`). Programs of the guest say what is to be counted (`plugin`). In timed mode what it all
-//! costs drives the guest's clock (`timing`, `clock`, `time`). Nothing that
-//! the guest does follows the host's time (`turns`).
+//! costs drives the guest's clock (`timing`, `clock`, `time`). Nothing that the guest does follows the host's
+//! time (`turns`).
 
 mod arguments;
 mod callbacks;

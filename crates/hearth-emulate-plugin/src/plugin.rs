@@ -6,7 +6,8 @@
 //! ```
 //! What QEMU has translated has the callbacks of when it was translated. So at each change it is asked to translate
 //! everything anew, and what the change is about happens when that is done: at the end of the block of code that
-//! called. So it is where counts begin anew within a region. Outside of regions only calls and switches of tasks are looked for, and the guest runs at full speed.
+//! called. So it is where counts begin anew within a region. Outside of regions only calls and switches of tasks are
+//! looked for, and the guest runs at full speed.
 
 use crate::arguments::{Arguments, Refusal};
 use crate::model::{Mode, Model, Stretch};
@@ -74,7 +75,7 @@ pub(crate) struct Plugin {
     pub(crate) timing: Option<Timing>,
     /// By CPU: what was counted in regions that have ended.
     earlier: Vec<Counts>,
-    /// By CPU: what was counted in this region before its counts began anew.
+    /// By CPU of the machine: what was counted in this region before its counts began anew.
     before: Vec<Counts>,
 }
 
@@ -116,7 +117,7 @@ impl Plugin {
             report,
             timing,
             earlier: vec![Counts::default(); cpus],
-            before: Vec::new(),
+            before: vec![Counts::default(); arguments.machine.cpus()],
             arguments,
         })
     }
@@ -257,7 +258,7 @@ impl Plugin {
 
     /// What a CPU has counted in this region.
     fn in_region(&self, model: &Model, cpu: usize) -> Counts {
-        model.counts(cpu) - self.before.get(cpu).copied().unwrap_or_default()
+        model.counts(cpu) - self.before[cpu]
     }
 
     /// Looks at what the tasks that run are called, as one CPU sees the kernel's memory.
@@ -341,9 +342,9 @@ impl Plugin {
                 }
             }
             Phase::On { name, is_anew: true, .. } => {
-                let model = self.model.as_ref();
-                self.before = model
-                    .map_or_else(Vec::new, |model| (0..model.cpus()).map(|cpu| model.counts(cpu)).collect());
+                let before =
+                    self.model.iter().flat_map(|model| (0..model.cpus()).map(|cpu| model.counts(cpu)));
+                self.before = before.collect();
                 self.tasks.begin_region(&self.before);
                 self.phase = Phase::On { name, begin_ns: self.beside.clock_ns(), is_anew: false };
             }
@@ -357,7 +358,7 @@ impl Plugin {
                 if let Some(timing) = &mut self.timing {
                     timing.begin(&mut model);
                 }
-                self.before.clear();
+                self.before.fill(Counts::default());
                 self.tasks.begin_region(&self.before);
                 (0..model.cpus()).for_each(|cpu| model.set_task(cpu, self.tasks.number_on(cpu), false));
                 crate::callbacks::execute_on(model.all_cpus());

@@ -116,15 +116,13 @@ impl Tasks {
         true
     }
 
-    /// From now on counts are those of a new region, in which each CPU has counted `from` already; nothing if that is
-    /// left out.
-    pub(crate) fn begin_region(&mut self, from: &[Counts]) {
+    /// From now on counts are those of a new region, before which each CPU has counted so much.
+    pub(crate) fn begin_region(&mut self, before: &[Counts]) {
         for Known { task, .. } in &mut self.all {
             *task = Task { pid: task.pid, comm: std::mem::take(&mut task.comm), ..Task::default() };
         }
-        for (number, cpu) in self.cpus.iter_mut().enumerate() {
-            cpu.unknown = Task::default();
-            cpu.settled = from.get(number).copied().unwrap_or_default();
+        for (cpu, before) in self.cpus.iter_mut().zip(before) {
+            (cpu.unknown, cpu.settled) = (Task::default(), *before);
         }
     }
 
@@ -222,7 +220,7 @@ mod tests {
         let mut tasks = tasks();
         tasks.switch(0, &named(0, ""), &named(7, ""));
         tasks.settle(0, loads(5), Mode::User);
-        tasks.begin_region(&[]);
+        tasks.begin_region(&[Counts::default(); 32]);
         assert_eq!(tasks.of_region(), []);
         tasks.settle(0, loads(2), Mode::User);
         assert_eq!(tasks.of_region()[0].user.loads, 2);

@@ -22,4 +22,3 @@ pub use files::Files;
 pub use plugin::arguments as plugin_arguments;
 pub use runner::{Job, Outcome, Progress, Turn, run_all};
 pub use scheduler::{Named, Other, Scheduler};
-pub use script::MEASURES;

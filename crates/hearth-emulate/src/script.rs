@@ -16,10 +16,13 @@ pub(crate) const HEARTH: &str = "/hearth";
 const OUT_OF_MEMORY: &str = "the guest has too little memory for its files; raise --memory";
 
 /// Names the file into which a command writes what it measured itself: in its environment.
-pub const MEASURES: &str = "HEARTH_MEASURES";
+const MEASURES: &str = "HEARTH_MEASURES";
 const MEASURES_FILE: &str = "/hearth-measures";
 
-/// How many lines of the command's are told if it fails.
+/// What the command says on standard error, and what runs before it.
+const COMMAND_SAID: &str = "/hearth-said";
+const BEFORE_SAID: &str = "/hearth-said-before";
+/// How many lines of what was said are told if it fails.
 const LAST_LINES: usize = 20;
 /// Seeds let the command begin this much later, in microseconds: less than a tick, and in another
 /// place of it for each of many seeds.
@@ -137,16 +140,16 @@ fn turn_text(work: &Work, place: usize, seed: u64, start: &str, stop: &str) -> S
     let caches = if work.is_warm { "warm" } else { "cold" };
     let run = format!("/bin/hearth-region run {region} {copies} {seed} {caches} -- {}", words.join(" "));
     let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, place, text));
-    let said = said_text(place);
     format!(
         "section start-{place}\n{start}\n\
          rm -f {MEASURES_FILE}\n{before}\
          sleep {SETTLE_S}; usleep {later_us}\n\
          section command-{place}\n{}\necho status=$?\n\
-         {said}{after}\
+         section said-{place}\n{}\n{after}\
          section measures-{place}\ncat {MEASURES_FILE} 2>/dev/null; echo status=0\n\
          section stop-{place}\n{stop}\n",
-        with_surroundings(work, &run, "/hearth-said")
+        with_surroundings(work, &run, COMMAND_SAID),
+        last_lines(COMMAND_SAID)
     )
 }
 
@@ -160,20 +163,18 @@ fn with_surroundings(work: &Work, command: &str, said: &str) -> String {
     )
 }
 
-/// What the command last said on standard error.
-fn said_text(place: usize) -> String {
-    format!(
-        "section said-{place}\ntail -n {LAST_LINES} /hearth-said\n\
-         [ -z \"$(tail -c 1 /hearth-said)\" ] || echo\n"
-    )
+/// Prints the last lines of a file, of which the very last may have no end.
+fn last_lines(file: &str) -> String {
+    format!("tail -n {LAST_LINES} {file}; [ -z \"$(tail -c 1 {file})\" ] || echo")
 }
 
 /// What prepares the command, in a session of its own; and what ends what it left running, softly at first.
 fn before_steps(work: &Work, place: usize, text: &str) -> (String, String) {
-    let run = with_surroundings(work, &format!("setsid sh -c {}", quoted(text)), "/hearth-said-before");
+    let run = with_surroundings(work, &format!("setsid sh -c {}", quoted(text)), BEFORE_SAID);
     let before = format!(
         "section before-{place}\n{run} &\nbefore=$!; wait $before; code=$?\n\
-         [ $code = 0 ] || tail -n {LAST_LINES} /hearth-said-before; echo; echo status=$code\n"
+         [ $code = 0 ] || {{ {}; }}\necho status=$code\n",
+        last_lines(BEFORE_SAID)
     );
     let after = format!(
         "kill -TERM -- -$before 2>/dev/null; left={END_S}0\n\
@@ -221,9 +222,8 @@ fn other_steps(other: &Other, path: &str) -> Steps {
     let words: Vec<String> = other.command.iter().map(|word| quoted(word)).collect();
     let (command, path) = (words.join(" "), quoted(path));
     let told = format!(
-        "tail -n {LAST_LINES} {SCHEDULER_SAID}; \
-         [ -z \"$(tail -c 1 {SCHEDULER_SAID})\" ] || echo; \
-         dmesg | grep sched_ext | tail -n +$((said + 1)) | tail -n {LAST_LINES}"
+        "{}; dmesg | grep sched_ext | tail -n +$((said + 1)) | tail -n {LAST_LINES}",
+        last_lines(SCHEDULER_SAID)
     );
     Steps {
         start: format!(

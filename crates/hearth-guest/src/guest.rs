@@ -304,11 +304,25 @@ impl Guest {
         qemu
     }
 
-    /// What QEMU is told of the machine.
+    /// What QEMU is told of the machine: all that a booted guest's state hangs on, but files. Those that are left out
+    /// here are in [`State::of`]'s files, in others of these, or come after the boot.
     fn told(&self) -> String {
-        let Self { shape, mode, kernel_arguments, icount_shift, .. } = self;
+        // A field that is new has to be thought of here.
+        let Self {
+            shape,
+            mode,
+            node_distance,
+            kernel_arguments,
+            icount_shift,
+            kernel: _,
+            memory_mib: _,
+            node_memory_mib: _,
+            plugin: _,
+            files: _,
+            limit: _,
+        } = self;
         format!(
-            "{shape:?} {mode:?} {:?} {kernel_arguments} {icount_shift} {}",
+            "{shape:?} {mode:?} {:?} {node_distance} {kernel_arguments} {icount_shift} {}",
             self.memory_of_nodes(),
             self.cpu_model()
         )
@@ -408,6 +422,23 @@ mod tests {
         for sizes in [&[1024][..], &[0, 0]] {
             let guest = Guest::new(Kernel::Pinned).node_memory_mib(sizes);
             assert!(matches!(guest.run(""), Err(GuestError::Shape(_))), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn guests_that_are_told_something_else_share_no_state() {
+        let guest = || Guest::new(Kernel::Pinned);
+        let told = [
+            guest(),
+            guest().node_distance(34),
+            guest().memory_mib(1024),
+            guest().shape(Shape::LARGE),
+            guest().mode(Mode::Timed),
+            guest().kernel_arguments("quiet"),
+        ]
+        .map(|guest| guest.told());
+        for (place, one) in told.iter().enumerate() {
+            assert!(!told[..place].contains(one), "{one}");
         }
     }
 

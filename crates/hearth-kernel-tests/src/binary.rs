@@ -36,7 +36,9 @@ pub fn hearth() -> Result<PathBuf, String> {
 fn stripped(path: &Path) -> PathBuf {
     let small = path.with_extension("stripped");
     if changed(&small) < changed(path) {
-        let new = path.with_extension(format!("new-{}", std::process::id()));
+        // Tests of one process do so at the same time.
+        let (process, thread) = (std::process::id(), std::thread::current().id());
+        let new = path.with_extension(format!("new-{process}-{thread:?}"));
         let status = Command::new("strip").arg("-o").arg(&new).arg(path).status().unwrap();
         assert!(status.success(), "strip {}: {status}", path.display());
         fs::rename(&new, &small).unwrap();

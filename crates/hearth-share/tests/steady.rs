@@ -167,6 +167,16 @@ impl Machine {
         self.told.pop();
     }
 
+    /// The last of many steps in which a number was another than in the step before; 0 for none.
+    fn last_change(&mut self) -> usize {
+        let mut told = self.told();
+        let changes = (1..=15 * SETTLED).filter(|_| {
+            let now = self.step(0.0);
+            std::mem::replace(&mut told, now.clone()) != now
+        });
+        changes.last().unwrap_or(0)
+    }
+
     /// The followers' numbers.
     fn told(&self) -> Vec<u32> {
         let is_told = |at: &usize| !matches!(self.programs[*at], Program::Unmanaged(_));
@@ -353,17 +363,29 @@ fn change() -> impl Strategy<Value = Change> {
 fn after_a_step_in_load_numbers_settle_within_a_second_in_nearly_all_mixes() {
     let mut runner = TestRunner::deterministic();
     let mixes = 1000;
-    let late = (0..mixes).filter(|_| {
-        let mut machine = change().new_tree(&mut runner).unwrap().current().machine();
-        let settled = machine.steps(SETTLED);
-        (0..10 * SETTLED).any(|_| machine.step(0.0) != settled)
-    });
-    let late = late.count();
-    assert!(late * 50 <= mixes, "{late} of {mixes} take longer");
+    let last_changes =
+        (0..mixes).map(|_| change().new_tree(&mut runner).unwrap().current().machine().last_change());
+    let late: Vec<usize> = last_changes.filter(|&steps| steps > SETTLED).collect();
+    assert!(late.len() * 50 <= mixes, "{} of {mixes} take longer", late.len());
+    assert!(late.iter().all(|&steps| steps <= 3 * SETTLED), "{late:?} steps");
+}
+
+/// The two followers' numbers go up by turns, and each time down again by a little less; when they stand, there is one
+/// more try.
+#[test]
+fn numbers_that_go_up_in_vain_may_take_three_seconds() {
+    let place = |weight| Place { weight, is_bound: false };
+    let mut machine = Machine::new(48, &[Serial, Unmanaged(5), Idle, Unmanaged(11)]);
+    machine.places = vec![place(3121.0), place(1024.0), place(1024.0), place(335.0)];
+    machine.seen = Seen::Each;
+    machine.steps(6 * SETTLED);
+    machine.programs[0] = Parallel;
+    assert_eq!(machine.last_change(), 31);
 }
 
 proptest! {
-    /// Numbers that went up in vain take longer, and then stay down.
+    /// Numbers that went up in vain take longer, and then stay down. In most mixes of those that is three seconds; see
+    /// above.
     #[test]
     fn after_a_step_in_load_numbers_come_to_rest(change in change()) {
         let mut machine = change.machine();

@@ -11,8 +11,8 @@ enum call {
 	CALL_END = 2,	  /* the same */
 	CALL_COUNTS = 3,  /* to where, and how many bytes: what this CPU and task have counted */
 	CALL_SYMBOLS = 4, /* address of __switch_to; offsets of task_struct.pid and, << 32, .comm */
-	CALL_ANEW = 6,	  /* counts begin anew in this region, and caches stay as they are */
 	CALL_COUNTERS = 5, /* to where, and how many bytes: struct counters */
+	CALL_ANEW = 6,	   /* counts begin anew in this region, and caches stay as they are */
 };
 
 /* What a CPU's counters have. They never go back, and stand still outside of regions. */
