@@ -118,7 +118,9 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
 	if (kinds & CANDIDATE_BOUND)
 		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu)));
-	if (kinds & CANDIDATE_ELSEWHERE && *occupied_cells(index, part_of(shape_at(index), cpu)))
+	/* Who would idle goes by what tasks have paid: take_anything. */
+	if (kinds & CANDIDATE_ELSEWHERE && !cpu_ctx(cpu)->is_out_of_work &&
+	    *occupied_cells(index, part_of(shape_at(index), cpu)))
 		offer_elsewhere(cpu);
 }
 

@@ -53,7 +53,8 @@ static __always_inline u64 order_of(struct hearth_task *tc)
 {
 	if (is_member(tc))
 		return usage_of(tc) + LAST_USAGE;
-	return is_of_fragment(tc) ? order_in_epoch(usage_of(tc), tc->fragment) : usage_of(tc);
+	return is_of_fragment(tc) ? order_in_epoch(usage_of(tc), tc->fragment)
+				  : usage_of(tc) + tc->request;
 }
 
 /* Whether it is this task's time, and not its place. */

@@ -23,6 +23,7 @@
 #include "waits.h"
 #include "false_waits.h"
 #include "run_queue.h"
+#include "moves.h"
 #include "idle.h"
 #include "decisions.h"
 #include "candidates.h"
@@ -56,6 +57,8 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (!tc)
 		return prev_cpu;
 	plan_follow(p, tc);
+	if (!is_placed(tc) && follows_waker(p, tc, prev_cpu, wake_flags))
+		prev_cpu = bpf_get_smp_processor_id();
 	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
@@ -66,7 +69,8 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 /* A task that wakes up preempts one that has had more. With fair on the CPU in whose queue it
  * waits; else on the CPU that handles the wake-up, as in the paper (section 5.3). One of the run
- * queue goes by the plain priority: credits are for who searches. */
+ * queue goes by the plain priority: credits are for who searches. Under a steady policy so does
+ * any, and who runs is left a quantum. */
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
 {
@@ -77,6 +81,10 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 	if (tc->queue == RUN_QUEUE) {
 		if (!may_take(p, tc, cpu) || usage_of(tc) >= cc->running_usage)
 			return false;
+	} else if (is_steady()) {
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    usage_of(tc) + policy.quantum_ns >= cc->running_usage)
+			return false;
 	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
 		return false;
@@ -85,14 +93,6 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 	cc->expired = true;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	return true;
-}
-
-/* Whether a task that waits stays with the CPU where it is. */
-static __always_inline bool is_kept_apart(struct task_struct *p, struct hearth_task *tc)
-{
-	if (tc->queue == RUN_QUEUE)
-		return is_migration_disabled(p);
-	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY));
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -119,6 +119,8 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
+	usage_request(tc, !(enq_flags & SCX_ENQ_WAKEUP));
+	wait_begin(tc);
 	if (has_run_queue() && !is_placed(tc))
 		run_queue_insert(p, tc, enq_flags);
 	else
@@ -128,7 +130,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (cpu != at && claim_idle(cpu))
 		idle = cpu;
 	else
-		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc);
+		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu);
 	if (idle >= 0)
 		wake(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
@@ -190,6 +192,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc = NULL;
 
+	cc->is_held = false;
 	if (stalls) {
 		if (is_runnable)
 			task_set_slice(prev, sums.slice);
@@ -212,9 +215,11 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		tc = task_ctx(prev);
 		if (tc && !leaves(prev, tc, cpu)) {
 			usage_update(prev, tc);
+			usage_request(tc, true);
 			kept_rank = running_rank(tc);
 		}
 	}
+	cc->is_out_of_work = is_steady() && !is_runnable && queued_at(cpu) <= 0;
 	if (take_best(cpu, kept_rank))
 		return;
 	if (!is_runnable) {
@@ -270,6 +275,8 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		return;
 	queue = tc->queue;
 	is_drawn = queue >= 0 && cpu_of_queue(queue) != cpu;
+	if (is_steady() && queue >= 0 && !is_drawn)
+		wait_collect(tc, cpu);
 	queue_left(tc);
 	fragment_run(p, tc);
 	if (tracing)
@@ -284,6 +291,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		task_set_slice(p, slice_of(tc, cpu));
 	tc->runs++;
 	cc->last_pid = p->pid;
+	cc->is_held = false;
 	cc->expired = false;
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu);
@@ -299,7 +307,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	if (!tc)
 		return;
 	/* A CPU that was busy when the scheduler began has not told it so. */
-	cc->is_idle = false;
+	idle_note(cpu, false);
 	usage_tick(p, tc);
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
@@ -353,14 +361,14 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
  * idle, so the CPU looks again. */
 void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 {
-	cpu_ctx(cpu)->is_idle = idle;
+	idle_note(cpu, idle);
 	if (!idle) {
 		cpu_ctx(cpu)->is_claimed = false;
 		return;
 	}
 	if (tracing)
 		decision_idle(cpu);
-	if (is_work_anywhere(cpu))
+	if (is_steady() ? is_work_near(cpu) : is_work_anywhere(cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
@@ -386,7 +394,9 @@ void BPF_STRUCT_OPS(hearth_set_cpumask, struct task_struct *p, const struct cpum
 /* A higher class takes the CPU. What was to run there next goes where it may run now. */
 void BPF_STRUCT_OPS(hearth_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {
+	cpu_ctx(cpu)->is_held = true;
 	scx_bpf_reenqueue_local();
+	offer_to_idle(cpu);
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
@@ -427,6 +437,8 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		return err;
 	bpf_for(i, 0, NR_CELLS)
 		cell_ctx(i)->first = NO_CPU;
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells)
+		cell_ctx(i)->idle = end_of_members(i) - first_member(i);
 	bpf_for(i, 0, topology.nr_cpus) {
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(bound_queue(i))->head = NO_USAGE;

@@ -7,13 +7,6 @@
 #ifndef HEARTH_IDLE_H
 #define HEARTH_IDLE_H
 
-/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
- * not have made it yet, and looks again when it has (hearth_update_idle). */
-static __always_inline bool claim_idle(s32 cpu)
-{
-	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
-}
-
 /* Of a task that a plan has placed: its home if that is idle, else an idle CPU of its part. Of one
  * of a fragment: only the fragment's home. */
 verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
@@ -40,8 +33,8 @@ verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 	return NO_CPU;
 }
 
-/* An idle CPU for a task that waits. */
-static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc)
+/* An idle CPU for a task that waits at a CPU. */
+static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at)
 {
 	s32 attached = attached_to(p, tc);
 
@@ -49,6 +42,8 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 		return idle_cpu_of_plan(p, tc);
 	if (attached >= 0)
 		return scx_bpf_test_and_clear_cpu_idle(attached) ? attached : NO_CPU;
+	if (is_steady() && tc->last_cpu >= 0)
+		return idle_cpu_in_reach(p, tc, at);
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
@@ -63,7 +58,9 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	s32 cpu;
 
 	if (is_attached())
-		return any_idle_cpu(p, tc);
+		return any_idle_cpu(p, tc, prev_cpu);
+	if (is_steady() && !begins_near)
+		return claim_near(p, prev_cpu);
 	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */
 		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
@@ -89,11 +86,8 @@ static __always_inline void wake(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* Tasks of its queue that a CPU looks at in a tick, for others that idle. */
-#define MOST_LOOKS 8
-
-/* A task waits here beside an idle CPU that it may run on, which looked in the very moment in
- * which the task came. Masks are few; the first tasks are looked at. */
+/* A task waits here beside an idle CPU that it may run on: it came in the very moment in which that
+ * CPU looked, or has paid for the move by now. The first that may go elsewhere are looked at. */
 verified_alone int spill(s32 queue)
 {
 	struct task_struct *p;
@@ -101,12 +95,15 @@ verified_alone int spill(s32 queue)
 
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
-		s32 idle = tc && !is_migration_disabled(p) ? any_idle_cpu(p, tc) : NO_CPU;
+		s32 idle;
 
-		if (idle >= 0) {
+		if (!tc || is_kept_apart(p, tc))
+			continue;
+		if (is_steady())
+			wait_collect(tc, cpu_of_queue(queue));
+		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, cpu_of_queue(queue));
+		if (idle >= 0)
 			wake(idle);
-			break;
-		}
 		if (++looks == MOST_LOOKS)
 			break;
 	}
@@ -134,7 +131,7 @@ verified_alone int offer_fragments(s32 cpu)
 	return 0;
 }
 
-/* At a tick: has an idle CPU look for what waits here. */
+/* At a tick, and when a higher class takes the CPU: has idle ones look for what waits here. */
 static __always_inline void offer_to_idle(s32 cpu)
 {
 	if (has_run_queue() && run_queue.waiting > 0)

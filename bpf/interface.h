@@ -30,6 +30,8 @@ enum hearth_flags {
 	HEARTH_COMPLEX = 1 << 0,
 	/* Each task stays on one CPU for life. */
 	HEARTH_ATTACHED = 1 << 1,
+	/* fair: a task moves when that pays, and who wakes waits its turn. */
+	HEARTH_STEADY = 1 << 2,
 };
 
 /* A policy: one row of the tables in policies/. Read-only while running. */
@@ -61,6 +63,10 @@ struct hearth_topology {
 	/* Whether CPUs are threads of the same core. */
 	u32 has_siblings;
 	u32 pad;
+	/* What a task pays that moves to another cache domain of its node, and to another node; see
+	 * moves.h. */
+	u64 cache_move_ns;
+	u64 node_move_ns;
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
 };
@@ -218,6 +224,12 @@ struct hearth_task {
 	u64 moves[3];
 	/* How often it went on by its credit, past a waiting task that had had less. */
 	u64 by_credit;
+	/* steady: since when it waits, as far as that is not collected, and what it has collected
+	 * since it last paid for a move; see moves.h. */
+	u64 waits_since;
+	u64 waited_ns;
+	/* steady: what it asks for beyond what it has had, as usage; see usage.h. */
+	u64 request;
 	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of
 	 * the clock it may be (usage.h). */
 	u64 slice_ns;

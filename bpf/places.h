@@ -40,6 +40,8 @@
 #define PLANNED_NEVER (~0ull)
 
 #define NO_PLAN (-1)
+/* The index of the shape that is the whole machine. */
+#define UNDIVIDED 0
 #define TARGET_BITS 10
 
 _Static_assert(1 << TARGET_BITS == HEARTH_MAX_TARGETS, "a search halves until one is left");

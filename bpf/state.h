@@ -79,6 +79,11 @@ struct sums {
 	u64 point_ns;
 } sums;
 
+static __always_inline bool is_steady(void)
+{
+	return policy.flags & HEARTH_STEADY;
+}
+
 static __always_inline void sums_make(void)
 {
 	u64 watchdog_ns = watchdog_ms * 1000000ull;
@@ -88,8 +93,8 @@ static __always_inline void sums_make(void)
 	sums.crowd = sums.round_ns / (policy.quantum_ns + policy.tick_ns);
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.foreign = sums.own_credit + policy.time_ns;
-	sums.slept = sums.foreign + policy.quantum_ns;
-	sums.bound = sums.slept + policy.tick_ns + policy.fragment_ns;
+	sums.slept = is_steady() ? 0 : sums.foreign + policy.quantum_ns;
+	sums.bound = sums.foreign + policy.quantum_ns + policy.tick_ns + policy.fragment_ns;
 	sums.patience = watchdog_ns * 3 / 10 / policy.tick_ns;
 	sums.grace = watchdog_ns / 20 / policy.tick_ns;
 	while (sums.epoch_bits < 40 && 3ull << sums.epoch_bits <= policy.fragment_ns * 2)
@@ -146,6 +151,10 @@ struct cpu_ctx {
 	bool expired;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
+	/* A higher class has it: what waits here waits for nobody. */
+	bool is_held;
+	/* It has no task to go on with, and none waits here. */
+	bool is_out_of_work;
 	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
 	bool is_claimed;
 	/* Tasks that have declared fragments whose home this is. */
@@ -170,6 +179,9 @@ struct cell_ctx {
 	s64 strays;
 	/* The CPU whose shared queue's head is the cell's first. */
 	s32 first;
+	/* Of the undivided machine: its CPUs that idle, and since when there has been one. */
+	s64 idle;
+	u64 idle_since;
 } __attribute__((aligned(CACHE_LINE)));
 
 /* See places.h. */

@@ -88,6 +88,33 @@ verified_alone int take(s32 queue, s32 cpu)
 	return true;
 }
 
+/* Of the first tasks of a queue, one that may run here and has paid for the move. */
+verified_alone int take_who_paid(s32 queue, s32 cpu)
+{
+	s32 at = cpu_of_queue(queue);
+	struct task_struct *p;
+	u32 looks = 0;
+
+	if (queue_ctx(queue)->waiting <= 0)
+		return false;
+	bpf_for_each(scx_dsq, p, queue, 0) {
+		struct hearth_task *tc = task_ctx(p);
+
+		if (!tc || is_kept_apart(p, tc))
+			continue;
+		if (++looks > MOST_LOOKS)
+			break;
+		if (!may_go_to(p, cpu) || !has_paid(p, tc, at, cpu))
+			continue;
+		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
+			move_is_paid(tc, cpu);
+			taken_from(at, cpu);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* A task of a cell's queues that may run here: of the shared ones, and strays of the bound ones. */
 verified_alone int take_from_cell(u32 cell, s32 cpu)
 {
@@ -95,6 +122,13 @@ verified_alone int take_from_cell(u32 cell, s32 cpu)
 
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 other = member(cell, i);
+
+		if (cost_of_move(distance(other, cpu))) {
+			if (take_who_paid(shared_queue(other), cpu) ||
+			    take_who_paid(bound_queue(other), cpu))
+				return true;
+			continue;
+		}
 
 		if (queue_ctx(shared_queue(other))->waiting > 0 && take(shared_queue(other), cpu))
 			return true;
@@ -137,6 +171,24 @@ verified_alone int take_from_shape(u32 index, s32 cpu)
 		return true;
 	bpf_for(i, 0, shape_at(index)->nr_cells) {
 		if (has_work(index, part, i) && take_from_cell(index << QUEUE_CPU_BITS | i, cpu))
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is work in the own queues, or others of this cache domain. */
+verified_alone int is_work_near(s32 cpu)
+{
+	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
+	u32 i;
+
+	if (queued_at(cpu) > 0)
+		return true;
+	bpf_for(i, 0, shape_at(index)->nr_cells) {
+		u32 cell = i & (HEARTH_MAX_CPUS - 1);
+
+		if (has_work(index, part, cell) &&
+		    distance_of_cell(index << QUEUE_CPU_BITS | cell, cpu) == DISTANCE_CACHE)
 			return true;
 	}
 	return false;

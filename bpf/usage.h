@@ -29,6 +29,11 @@
  *          the others did not get before it came. One that slept comes before
  *          those that are drawn from other CPUs, however far behind these are.
  *
+ *          Under a steady policy, one that slept begins at the clock: who wakes comes after those
+ * that wait, and they run in the order in which they came. And who has used up a slice asks for
+ *          another: it is ordered by what it will have had, as a deadline, and comes after those
+ * that wake for a little.
+ *
  *          Usages on two CPUs compare only as long as their clocks say who had
  *          less to do. A CPU that idles does not fall behind: its clock goes with
  *          those of busy ones. And a CPU where nobody waits has no right to be
@@ -169,6 +174,16 @@ static __always_inline void usage_tick(struct task_struct *p, struct hearth_task
 static __always_inline u64 no_further_behind(u64 usage, u64 clock, u64 lag)
 {
 	return usage + lag < clock ? clock - lag : usage;
+}
+
+/* steady: who has used up its slice asks for another; who wakes, for little. */
+static __always_inline void usage_request(struct hearth_task *tc, bool has_used_slice)
+{
+	if (!is_steady())
+		return;
+	tc->request = has_used_slice && tc->last_cpu >= 0
+			      ? policy.quantum_ns * tc->inverse_weight >> 16
+			      : 0;
 }
 
 /* fair: a usage as it counts on a CPU. */

@@ -128,6 +128,16 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return NULL;
 }
 
+/* Whether all threads of a CPU's core idle. */
+static __always_inline bool is_core_idle(s32 cpu)
+{
+	const struct cpumask *cores = scx_bpf_get_idle_smtmask();
+	bool is_idle = bpf_cpumask_test_cpu(cpu, cores);
+
+	scx_bpf_put_idle_cpumask(cores);
+	return is_idle;
+}
+
 /* Whether a task may run only where it is, for a moment: its mask may not say so yet. Of the task
  * that runs this program, the program itself is one reason. */
 static __always_inline bool is_migration_disabled(struct task_struct *p)

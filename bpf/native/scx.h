@@ -35,6 +35,9 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return hearth_kernel.dsq_peek(hearth_kernel.self, dsq_id);
 }
 
+/* No simulated CPU has siblings. */
+#define is_core_idle(cpu) true
+
 static __always_inline bool is_migration_disabled(struct task_struct *p)
 {
 	return p->migration_disabled > 0;

@@ -52,6 +52,8 @@ constants! { all {
     HEARTH_COMPLEX => COMPLEX: u32 = 1 << 0;
     /// [`Policy::flags`]: each task stays on one CPU for life.
     HEARTH_ATTACHED => ATTACHED: u32 = 1 << 1;
+    /// [`Policy::flags`]: a task moves when that pays, and who wakes waits its turn.
+    HEARTH_STEADY => STEADY: u32 = 1 << 2;
     /// [`Decision::source`]: no task, the CPU goes idle.
     HEARTH_SOURCE_IDLE => SOURCE_IDLE: u32 = 0;
     /// [`Decision::source`]: the task was running here, and goes on.
@@ -96,7 +98,7 @@ shared! {
         pub fade_milli: u32,
         /// [`FIXED`], [`FAIR`], [`SYSTEM_V`], [`BSD`] or [`KERNEL`].
         pub discipline: u32,
-        /// [`COMPLEX`] and [`ATTACHED`].
+        /// [`COMPLEX`], [`ATTACHED`] and [`STEADY`].
         pub flags: u32,
         /// 0.
         pub pad: u32,
@@ -115,6 +117,10 @@ shared! {
         pub has_siblings: u32,
         /// 0.
         pub pad: u32,
+        /// What a task pays that moves to another cache domain of its node.
+        pub cache_move_ns: u64,
+        /// What it pays that moves to another node.
+        pub node_move_ns: u64,
         /// By CPU.
         pub domain_of: [u32; MAX_CPUS],
         /// By CPU.
@@ -326,6 +332,12 @@ shared! {
         pub moves: [u64; 3],
         /// How often it went on by its credit, past a waiting task that had had less.
         pub by_credit: u64,
+        /// [`STEADY`]: since when it waits, as far as that is not collected.
+        pub waits_since: u64,
+        /// [`STEADY`]: for how long it has waited beside idle CPUs since it last paid for a move.
+        pub waited_ns: u64,
+        /// [`STEADY`]: what it asks for beyond what it has had.
+        pub request: u64,
         /// Of its weight: its slice.
         pub slice_ns: u64,
         /// Of its weight: its time credit.

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use hearth_abi::{MAX_CPUS, TooManyCpus, Topology};
+use hearth_machine::MoveCosts;
 use hearth_machine::host::HostTopology;
 
 /// Each online CPU with its cache domain, from 0, and its memory node.
@@ -18,7 +19,13 @@ pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
     let topology = Topology::new(greatest.unwrap_or(0) + 1, &host.domains(), |cpu| node_of(cpu).unwrap_or(0))
         .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
     let has_siblings = host.cpus.iter().any(|cpu| cpu.core_cpus.len() > 1);
-    Ok(Topology { has_siblings: u32::from(has_siblings), ..topology })
+    let MoveCosts { cache_ns, node_ns } = host.move_costs();
+    Ok(Topology {
+        has_siblings: u32::from(has_siblings),
+        cache_move_ns: cache_ns,
+        node_move_ns: node_ns,
+        ..topology
+    })
 }
 
 #[cfg(test)]

@@ -8,12 +8,14 @@ mod cpu_set;
 pub mod host;
 pub mod list;
 pub mod located;
+mod moves;
 mod presets;
 mod text;
 pub mod units;
 
 pub use check::{MAX_CPUS, MAX_LEVELS, MAX_MEMORY_BYTES, MAX_NODES};
 pub use cpu_set::CpuSet;
+pub use moves::MoveCosts;
 pub use presets::presets;
 
 /// Why a machine could not be had.

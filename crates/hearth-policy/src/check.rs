@@ -28,6 +28,7 @@ impl Policy {
         within("saturation", saturation_ns, SECOND / 100, 1000 * SECOND, Nanoseconds)?;
         self.check_credit()?;
         self.check_searched()?;
+        self.check_steady()?;
         self.check_kernel()?;
         self.check_complex()?;
         self.check_attached()?;
@@ -64,6 +65,14 @@ impl Policy {
                 Err(Fault::new(key, what, "remove it, or write `discipline = \"system-v\"`"))
             }
         }
+    }
+
+    fn check_steady(&self) -> Result<(), Fault> {
+        if !self.steady || self.discipline == Discipline::Fair {
+            return Ok(());
+        }
+        let what = format!("`steady` belongs to the discipline \"fair\", not to {}", self.discipline.name());
+        Err(Fault::new("steady", what, "remove it, or write `discipline = \"fair\"`"))
     }
 
     /// The kernel's own scheduler knows no credits.

@@ -26,6 +26,7 @@ mod presets;
 pub mod snapshot;
 mod text;
 
+use hearth_machine::Machine;
 use hearth_machine::located::{LocatedError, UnreadableError};
 
 pub use controller::{Controller, WrongPlan};
@@ -60,6 +61,9 @@ pub struct Policy {
     /// Whether a task is bound to the CPU where it first ran, and with it those that it makes. For
     /// comparison only: it lets CPUs idle beside work.
     pub attached: bool,
+    /// Under [`Discipline::Fair`]: whether a task moves to another cache only when staying has cost as much as
+    /// moving would, and whether who wakes waits its turn.
+    pub steady: bool,
     /// Where there is one run queue: every task's usage decays each time that this has passed.
     pub decay_ns: u64,
     /// Where there is one run queue: the most usage that a task is charged, if there is a most.
@@ -181,6 +185,7 @@ impl Policy {
             complex: false,
             fade_permille: 0,
             attached: false,
+            steady: false,
             decay_ns: UNIX_DECAY_NS,
             saturation_ns: None,
             isolation: ClassNames::default(),
@@ -189,9 +194,17 @@ impl Policy {
 }
 
 impl Policy {
-    /// Whether a CPU may idle beside work for as long as it lasts.
-    pub fn may_idle_beside_work(&self) -> bool {
-        self.attached || self.discipline == Discipline::Kernel
+    /// For how long a CPU of a machine may idle beside a task that waits and that it may run: none if for as long as it
+    /// lasts. A steady policy lets it idle for the cost of the farthest move; that is paid at ticks, and one more tick
+    /// may pass until it is told.
+    pub fn longest_idle_ns(&self, machine: &Machine) -> Option<u64> {
+        if self.attached || self.discipline == Discipline::Kernel {
+            None
+        } else if self.steady {
+            Some(machine.move_costs().node_ns + 2 * machine.kernel.tick_ns)
+        } else {
+            Some(0)
+        }
     }
 
     /// Why it cannot be used with a real kernel, if it cannot, and what can.

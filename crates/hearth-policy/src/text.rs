@@ -19,6 +19,9 @@ struct File {
     saturation: Option<Nanoseconds>,
     #[serde(default, skip_serializing_if = "is_false")]
     attached: bool,
+    /// `fair` only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    steady: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     complex: bool,
     /// `complex` only.
@@ -134,6 +137,7 @@ impl File {
             complex: self.complex,
             fade_permille,
             attached: self.attached,
+            steady: self.steady,
             decay_ns: self.decay.map_or(UNIX_DECAY_NS, |decay| decay.0),
             saturation_ns: self.saturation.map(|saturation| saturation.0),
             isolation: ClassNames {
@@ -155,6 +159,7 @@ pub(crate) fn to_toml(policy: &Policy) -> String {
         decay: decays.then_some(Nanoseconds(policy.decay_ns)),
         saturation: policy.saturation_ns.map(Nanoseconds),
         attached: policy.attached,
+        steady: policy.steady,
         complex: policy.complex,
         fade: policy.complex.then_some(f64::from(policy.fade_permille) / 1000.0),
         credit: CreditText {

@@ -73,6 +73,7 @@ fn contradictions_are_refused() {
         ("complex", "complex = true", ""),
         ("complex", "time = \"120 ms\"", ""),
         ("fair", "\nquantum", "\ndecay = \"1 s\"\nquantum"),
+        ("both", "\nquantum", "\nsteady = true\nquantum"),
         ("fixed", "\nquantum", "\nsaturation = \"1 s\"\nquantum"),
         ("fair", "\nquantum", "\nattached = true\nquantum"),
         ("complex", "\"system-v\"\nquantum = \"30 ms\"\ndecay = \"1 s\"", "\"fair\"\nquantum = \"30 ms\""),
@@ -140,6 +141,7 @@ proptest! {
         credits in prop::array::uniform5(1_u64..800_000_000),
         fade_permille in prop::option::of(1_u32..1_000_000),
         attached in any::<bool>(),
+        steady in any::<bool>(),
         cache_fair in prop::collection::vec("[a-z/.:\"]{6,9}", 0..3),
         best_effort in prop::collection::vec("[A-Z/.]{2,5}", 0..3),
     ) {
@@ -157,6 +159,7 @@ proptest! {
             complex: fade_permille.is_some(),
             fade_permille: fade_permille.unwrap_or(0),
             attached,
+            steady: steady && discipline == Discipline::Fair,
             isolation: ClassNames { cache_fair, best_effort },
             ..Policy::affinity(6, 6)
         };

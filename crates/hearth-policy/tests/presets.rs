@@ -50,7 +50,7 @@ fn the_papers_policies_are_points_of_twenty_milliseconds() {
 fn each_comparison_differs_from_what_it_is_compared_with_in_one_thing() {
     let [standard, light, fair] = ["standard", "light", "fair"].map(|name| Policy::load(name).expect(name));
     let variants = [
-        ("plain", Policy { credit: Default::default(), ..fair }),
+        ("plain", Policy { credit: Default::default(), steady: false, ..fair }),
         ("attached", Policy { attached: true, ..standard.clone() }),
         ("quantum-10", Policy { quantum_ns: 10_000_000, ..standard.clone() }),
         ("quantum-100", Policy { quantum_ns: 100_000_000, ..standard }),

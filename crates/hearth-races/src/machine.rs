@@ -97,6 +97,11 @@ impl Machine {
         self.cpus.iter().for_each(|cpu| cpu.next_tick_ns.set(self.now_ns()));
     }
 
+    /// Time passes in which nobody does anything.
+    pub(crate) fn pass(&self, ns: u64) {
+        self.host.now_ns.set(self.now_ns() + ns);
+    }
+
     /// Wakes a task later, by a timer of this CPU.
     pub(crate) fn wake_after(&self, ns: u64, cpu: usize, pid: Pid) {
         self.timers.borrow_mut().insert((self.now_ns() + ns, cpu, pid));

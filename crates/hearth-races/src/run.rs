@@ -56,6 +56,7 @@ pub fn run(
         }
         kernel.add_task(&Rc::new(racer), None);
     }
+    let longest_idle_ns = policy.longest_idle_ns(machine).unwrap_or(0);
     let machine = Machine::new(kernel, machine.kernel.tick_ns, setting.ticks_at_once);
     if setting.unequal {
         begin_unequal(&machine);
@@ -65,6 +66,7 @@ pub fn run(
     }
     let plans = setting.plans.then(|| Plans::new(&machine)).transpose()?;
     let mut run = Run::new(Rc::new(machine), setting, load, plans);
+    run.longest_idle_ns = longest_idle_ns;
     Ok(switch::with_accesses(&scx, || run.until(setting.duration_ns)))
 }
 
@@ -103,6 +105,10 @@ struct Run {
     has_hotplug: bool,
     plans: Option<Plans>,
     longest_wait_ns: u64,
+    /// For how long a CPU may idle beside work.
+    longest_idle_ns: u64,
+    /// How much of the time has passed while CPUs were watched that idle.
+    passed_ns: u64,
     cpus: Vec<Cpu>,
     /// Turns for which a CPU is stopped.
     stalled: Vec<u32>,
@@ -155,6 +161,8 @@ impl Run {
             has_hotplug,
             plans,
             longest_wait_ns,
+            longest_idle_ns: 0,
+            passed_ns: 0,
             cpus,
             stalled,
             is_resting,
@@ -165,7 +173,7 @@ impl Run {
 
     fn until(&mut self, end_ns: u64) -> Result<Outcome, Violation> {
         let mut next_rest = REST_NS;
-        while self.machine.now_ns() < end_ns {
+        while self.machine.now_ns() < end_ns + self.passed_ns {
             self.step()?;
             if let Some(plans) = &mut self.plans {
                 plans.go_on(&self.machine);
@@ -231,11 +239,7 @@ impl Run {
         self.check_heads()?;
         if self.machine.idle_beside_work().is_some() {
             self.outcome.mended_by_tick += 1;
-            self.machine.tick_all();
-            self.rest()?;
-            if let Some((cpu, task)) = self.machine.idle_beside_work() {
-                return Err(Violation::IdleBesideWork { cpu, task, at_ns: self.machine.now_ns() });
-            }
+            self.tick_until_none_idles()?;
         }
         if self.has_hotplug && self.machine.random(HOTPLUG_ONE_IN) == 0 {
             self.change_cpus()?;
@@ -243,6 +247,23 @@ impl Run {
         self.is_resting.set(false);
         (0..self.cpus.len()).for_each(|cpu| self.machine.settle(cpu, false));
         Ok(())
+    }
+
+    /// After the time for which a CPU may idle beside a task, ticks tell idle CPUs of the first tasks that wait.
+    fn tick_until_none_idles(&mut self) -> Result<(), Violation> {
+        let ticks = if self.longest_idle_ns > 0 { 1 + self.cpus.len() } else { 1 };
+        for _ in 0..ticks {
+            self.machine.pass(self.longest_idle_ns);
+            self.passed_ns += self.longest_idle_ns;
+            self.machine.tick_all();
+            self.rest()?;
+            if self.machine.idle_beside_work().is_none() {
+                return Ok(());
+            }
+        }
+        self.machine.idle_beside_work().map_or(Ok(()), |(cpu, task)| {
+            Err(Violation::IdleBesideWork { cpu, task, at_ns: self.machine.now_ns() })
+        })
     }
 
     /// A CPU goes away or comes back, with all CPUs at rest.

@@ -90,7 +90,7 @@ impl Simulation {
             disks: Disks::new(machine),
             alive: 0,
             coming: Vec::new(),
-            audit: options.audit.then(|| Audit::new(options, policy.may_idle_beside_work())),
+            audit: options.audit.then(|| Audit::new(options, policy, machine)),
             stop: None,
         })
     }

@@ -116,7 +116,8 @@ fn tasks_go_on_elsewhere_when_their_cpu_goes_away_and_use_it_when_it_is_back() {
             .map(|stretch| stretch.end_ns.min(to_ms * MS).saturating_sub(stretch.start_ns.max(from_ms * MS)))
             .sum::<u64>()
     };
-    assert!(on_3(0, 100) > 80 * MS && on_3(110, 600) == 0 && on_3(620, 900) > 200 * MS);
+    // Who wakes waits its turn, and CPUs change when it runs.
+    assert!(on_3(0, 100) > 80 * MS && on_3(130, 600) == 0 && on_3(620, 900) > 200 * MS);
 }
 
 #[test]

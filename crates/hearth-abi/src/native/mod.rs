@@ -17,7 +17,7 @@ pub use kfuncs::Kernel;
 pub use storage::{MapValue, TaskStorage};
 
 use crate::{self as seam, CpuReleaseArgs, Globals, InitTaskArgs, Kfuncs, Ops, TaskPointer};
-use hearth_machine::{CpuSet, Machine};
+use hearth_machine::{CpuSet, Machine, MoveCosts};
 use hearth_policy::{Discipline, Policy};
 use kfuncs::kfuncs;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -329,6 +329,8 @@ fn domains(machine: &Machine, online: CpuSet) -> Vec<Vec<usize>> {
 }
 
 fn topology(machine: &Machine, domains: &[Vec<usize>]) -> Result<seam::Topology, Error> {
-    let topology = seam::Topology::new(machine.cpus(), domains, |cpu| machine.node_of(cpu));
-    topology.map_err(|error| Error::other(format!("{}: {error}", machine.name)))
+    let topology = seam::Topology::new(machine.cpus(), domains, |cpu| machine.node_of(cpu))
+        .map_err(|error| Error::other(format!("{}: {error}", machine.name)))?;
+    let MoveCosts { cache_ns, node_ns } = machine.move_costs();
+    Ok(seam::Topology { cache_move_ns: cache_ns, node_move_ns: node_ns, ..topology })
 }

@@ -3,22 +3,34 @@
 use super::{Kernel, State, Task};
 use crate::options::Options;
 use crate::program::TaskId;
+use hearth_machine::Machine;
+use hearth_policy::Policy;
 use std::fmt;
 
 /// Looks after each step for what no kernel may do: lose a task, run it twice, let it wait for too long, or
-/// (unless the policy lets it) leave a CPU idle for too long beside a task that may run there.
+/// leave a CPU idle beside a task that may run there, for longer than the policy lets it.
 pub(crate) struct Audit {
-    may_idle: bool,
     longest_wait_ns: u64,
-    longest_idle_ns: u64,
-    /// Since when a CPU idles beside work.
+    /// None: it may.
+    longest_idle_ns: Option<u64>,
+    /// Whether it may for a time: a CPU beside one task, as long as both go on. Else no CPU may, beside any.
+    counts_each: bool,
+    /// Since when any CPU idles beside work.
     idles_since_ps: Option<u64>,
+    /// By CPU: since when it idles.
+    idle_since_ps: Vec<Option<u64>>,
 }
 
 impl Audit {
-    pub(crate) fn new(options: &Options, may_idle: bool) -> Self {
-        let Options { longest_wait_ns, longest_idle_ns, .. } = *options;
-        Self { may_idle, longest_wait_ns, longest_idle_ns, idles_since_ps: None }
+    pub(crate) fn new(options: &Options, policy: &Policy, machine: &Machine) -> Self {
+        let by_policy_ns = policy.longest_idle_ns(machine);
+        Self {
+            longest_wait_ns: options.longest_wait_ns,
+            longest_idle_ns: by_policy_ns.map(|ns| ns.saturating_add(options.longest_idle_ns)),
+            counts_each: by_policy_ns.is_some_and(|ns| ns > 0),
+            idles_since_ps: None,
+            idle_since_ps: vec![None; machine.cpus()],
+        }
     }
 
     /// What it finds, if anything.
@@ -31,13 +43,36 @@ impl Audit {
     }
 
     fn look_for_idle(&mut self, kernel: &Kernel, now_ps: u64) -> Option<String> {
-        let idles = if self.may_idle { None } else { kernel.idles_beside_work() };
+        let longest_ps = self.longest_idle_ns?.saturating_mul(1000);
+        if self.counts_each {
+            return self.look_for_each(kernel, now_ps, longest_ps);
+        }
+        let idles = kernel.idles_beside_work();
         let Some(idles) = idles else {
             self.idles_since_ps = None;
             return None;
         };
         let since_ps = *self.idles_since_ps.get_or_insert(now_ps);
-        ((now_ps - since_ps) / 1000 >= self.longest_idle_ns).then(|| idles.to_string())
+        (now_ps - since_ps >= longest_ps).then(|| idles.to_string())
+    }
+
+    fn look_for_each(&mut self, kernel: &Kernel, now_ps: u64, longest_ps: u64) -> Option<String> {
+        for (cpu, since) in self.idle_since_ps.iter_mut().enumerate() {
+            *since = if kernel.idles(cpu) { since.or(Some(now_ps)) } else { None };
+        }
+        let longest_idle = |task: &Task| {
+            let waits_since_ps = is_free(task).then(|| task.scx.waits_since_ps()).flatten()?;
+            let open = self.idle_since_ps.iter().enumerate().filter(|(cpu, _)| task.scx.may_run_on(*cpu));
+            open.filter_map(|(_, since)| *since)
+                .map(|since| now_ps.saturating_sub(since.max(waits_since_ps)))
+                .max()
+        };
+        let beside = |task: &&Task| longest_idle(task).is_some_and(|ps| ps > longest_ps);
+        kernel
+            .tasks
+            .iter()
+            .find(beside)
+            .map(|task| format!("a CPU idles for too long beside {}", task.scx.label()))
     }
 }
 
@@ -53,6 +88,11 @@ impl fmt::Display for Idles {
         let Self { cpu, waiting, coming } = self;
         write!(out, "CPU {cpu} is idle while {waiting} tasks wait and {coming} CPUs come for them")
     }
+}
+
+/// One that declares what it works on may wait for its data.
+fn is_free(task: &Task) -> bool {
+    task.scx.sched.declared.get() == 0
 }
 
 impl Kernel {
@@ -99,15 +139,16 @@ impl Kernel {
             .then(|| format!("{} is {state:?}, runs on {running} CPUs, queued: {queued}", task.scx.label()))
     }
 
+    fn idles(&self, cpu: usize) -> bool {
+        self.scx.online().has(cpu) && !self.is_active(cpu)
+    }
+
     fn idles_beside_work(&self) -> Option<Idles> {
         // A CPU that was idle and has been told to look is as good as running.
         let coming = self.cpus.iter().filter(|cpu| cpu.current.is_none() && cpu.resched.is_some()).count();
-        let is_idle = |cpu: &usize| self.scx.online().has(*cpu) && !self.is_active(*cpu);
-        (0..self.cpus.len()).filter(is_idle).find_map(|cpu| {
-            // One that declares what it works on may wait for its data.
-            let is_free = |task: &&Task| task.scx.sched.declared.get() == 0;
+        (0..self.cpus.len()).filter(|cpu| self.idles(*cpu)).find_map(|cpu| {
             let waits = |task: &&Task| task.scx.waits_since_ps().is_some() && task.scx.may_run_on(cpu);
-            let waiting = self.tasks.iter().filter(is_free).filter(waits).count();
+            let waiting = self.tasks.iter().filter(|task| is_free(task)).filter(waits).count();
             (waiting > coming).then_some(Idles { cpu, waiting, coming })
         })
     }

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Moves: under a steady policy a task moves to another cache when staying has cost it as much as
+ * moving would.
+ *
+ * What a move costs is the machine's (topology): the private cache filled anew from memory. A task
+ * that waits while CPUs of other caches idle collects what it has waited, over all its waits; when
+ * that reaches the cost of the move to one of them it may be taken there, and begins anew. So
+ * neither its waits beside idle CPUs nor its moves cost more than twice what the best of all
+ * decisions would have cost, without knowing the future. It is the rule that Black, Gupta and Weber
+ * (1989) have for pages.
+ *
+ *   within a cache     at once: an idle CPU takes what waits
+ *   to another cache   after topology.cache_move_ns beside idle CPUs
+ *   to another node    after topology.node_move_ns
+ *
+ * Waits are collected when a task begins to run where it waited, and at each tick of the CPU where
+ * it waits. So a CPU idles beside a task for the cost of the move, and a tick.
+ *
+ * One thing moves a task at once: it is woken by who is about to sleep. Its partner's data is warm
+ * in the cache of the CPU that wakes it, and nobody needs that CPU any more, so it goes there.
+ */
+#ifndef HEARTH_MOVES_H
+#define HEARTH_MOVES_H
+
+/* Tasks of a queue that are looked at, of many. */
+#define MOST_LOOKS 8
+
+enum distance {
+	DISTANCE_CACHE = 0,
+	DISTANCE_NODE = 1,
+	DISTANCE_MACHINE = 2,
+	NR_DISTANCES = 3,
+};
+
+static __always_inline u32 distance(s32 one, s32 other)
+{
+	if (domain_of(one) == domain_of(other))
+		return DISTANCE_CACHE;
+	return node_of(one) == node_of(other) ? DISTANCE_NODE : DISTANCE_MACHINE;
+}
+
+static __always_inline u64 cost_of_move(u32 distance)
+{
+	if (!is_steady() || distance == DISTANCE_CACHE)
+		return 0;
+	return distance == DISTANCE_NODE ? topology.cache_move_ns : topology.node_move_ns;
+}
+
+/* A CPU goes idle, or no longer is. */
+static __always_inline void idle_note(s32 cpu, bool idle)
+{
+	struct cell_ctx *cell;
+
+	if (cpu_ctx(cpu)->is_idle == idle)
+		return;
+	cpu_ctx(cpu)->is_idle = idle;
+	if (!is_steady())
+		return;
+	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
+	if (!idle)
+		__sync_fetch_and_add(&cell->idle, -1);
+	else if (__sync_fetch_and_add(&cell->idle, 1) <= 0)
+		cell->idle_since = scx_bpf_now();
+}
+
+/* A task comes to wait. */
+static __always_inline void wait_begin(struct hearth_task *tc)
+{
+	if (is_steady())
+		tc->waits_since = scx_bpf_now();
+}
+
+/* How far a cell is from a CPU. */
+static __always_inline u32 distance_of_cell(u32 cell, s32 cpu)
+{
+	return distance(member(cell, first_member(cell)), cpu);
+}
+
+/* A task has waited for a CPU: collects for how long one of another cache has idled beside it. */
+verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
+{
+	u64 now = scx_bpf_now(), longest = 0;
+	u32 i;
+
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+		u32 cell = i & (HEARTH_MAX_CPUS - 1);
+		u64 since = cell_ctx(cell)->idle_since;
+
+		if (cell_ctx(cell)->idle <= 0 || distance_of_cell(cell, cpu) == DISTANCE_CACHE)
+			continue;
+		if (since < tc->waits_since)
+			since = tc->waits_since;
+		if (since < now && now - since > longest)
+			longest = now - since;
+	}
+	tc->waited_ns += longest;
+	tc->waits_since = now;
+	return 0;
+}
+
+/* Whether a task that waits stays with the CPU where it is. */
+static __always_inline bool is_kept_apart(struct task_struct *p, struct hearth_task *tc)
+{
+	if (tc->queue == RUN_QUEUE)
+		return is_migration_disabled(p);
+	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY));
+}
+
+/* Whether a task cannot stay with a CPU: its mask has lost it, or a higher class has taken it. */
+static __always_inline bool has_to_move(struct task_struct *p, s32 cpu)
+{
+	return !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || cpu_ctx(cpu)->is_held;
+}
+
+/* Whether a task that waits at one CPU has paid for the move to another. A member of a gang goes
+ * by its row. */
+static __always_inline bool has_paid(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu)
+{
+	return tc->counted & COUNTED_MEMBER || tc->last_cpu < 0 || has_to_move(p, at) ||
+	       distance(tc->last_cpu, cpu) == DISTANCE_CACHE ||
+	       tc->waited_ns >= cost_of_move(distance(at, cpu));
+}
+
+/* A task is taken to an idle CPU for what it has waited, and begins anew. */
+static __always_inline void move_is_paid(struct hearth_task *tc, s32 cpu)
+{
+	if (tc->last_cpu >= 0 && distance(tc->last_cpu, cpu) != DISTANCE_CACHE)
+		tc->waited_ns = 0;
+}
+
+/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
+ * not have made it yet, and looks again when it has (hearth_update_idle). */
+static __always_inline bool claim_idle(s32 cpu)
+{
+	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
+}
+
+/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. */
+verified_alone int claim_in_cell(struct task_struct *p __arg_trusted, u32 cell)
+{
+	u32 i;
+
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 cpu = member(cell, i);
+
+		if (cpu_ctx(cpu)->is_idle && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    (!topology.has_siblings || is_core_idle(cpu)) && claim_idle(cpu))
+			return cpu;
+	}
+	if (!topology.has_siblings)
+		return NO_CPU;
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 cpu = member(cell, i);
+
+		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
+			return cpu;
+	}
+	return NO_CPU;
+}
+
+/* This CPU, or one that shares its cache, if it idles. */
+static __always_inline s32 claim_near(struct task_struct *p, s32 cpu)
+{
+	if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
+		return cpu;
+	return claim_in_cell(p, cell_in(UNDIVIDED, cpu));
+}
+
+/* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
+ * farther than what it has waited pays for. */
+verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
+				     struct hearth_task *tc __arg_nonnull, s32 at)
+{
+	bool is_free = has_to_move(p, at);
+	u32 own = cell_in(UNDIVIDED, at), far, i;
+	s32 cpu = claim_near(p, at);
+
+	if (cpu < 0 && tc->last_cpu != at)
+		cpu = claim_near(p, tc->last_cpu);
+	if (cpu >= 0)
+		return cpu;
+	bpf_for(far, DISTANCE_CACHE, NR_DISTANCES) {
+		if (tc->waited_ns < cost_of_move(far) && !is_free)
+			break;
+		bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+			u32 cell = i & (HEARTH_MAX_CPUS - 1);
+
+			if (cell == own || cell_ctx(cell)->idle <= 0 ||
+			    distance_of_cell(cell, at) != far)
+				continue;
+			cpu = claim_in_cell(p, cell);
+			if (cpu >= 0)
+				return cpu;
+		}
+	}
+	return NO_CPU;
+}
+
+/* Whether a task that wakes goes to the CPU that wakes it: this one, of another cache. */
+static __always_inline bool follows_waker(struct task_struct *p, struct hearth_task *tc, s32 at,
+					  u64 wake_flags)
+{
+	s32 here = bpf_get_smp_processor_id();
+
+	return is_steady() && wake_flags & SCX_WAKE_SYNC && tc->last_cpu >= 0 &&
+	       distance(here, at) != DISTANCE_CACHE && bpf_cpumask_test_cpu(here, p->cpus_ptr);
+}
+
+#endif

@@ -1,0 +1,159 @@
+//! When a task moves to another cache under a steady policy: when staying has cost as much as moving would
+//! (docs/concepts.md).
+
+#![allow(clippy::unwrap_used)]
+
+use hearth_machine::{CpuSet, Machine};
+use hearth_policy::Policy;
+use hearth_sim::program::Body;
+use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
+
+const US: u64 = 1_000;
+const MS: u64 = 1_000_000;
+/// Of the first cache of `server-2s`, and of the other.
+const HERE: usize = 0;
+const THERE: usize = 16;
+
+fn machine() -> Machine {
+    Machine::load("server-2s").unwrap()
+}
+
+fn run(policy: &str, tasks: Vec<Body>) -> RunResult {
+    let options = Options { audit: true, timeline: true, time_limit_ns: 10_000 * MS, ..Options::default() };
+    let mut simulation = Simulation::new(&machine(), &Policy::load(policy).unwrap(), &options).unwrap();
+    let mut application = Application::new("moves");
+    tasks.into_iter().for_each(|task| application.tasks.push(("task".into(), task)));
+    simulation.add(application);
+    simulation.run().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn compute_ns(cpu: &mut Cpu<'_>, ns: u64) {
+    cpu.compute(ns * machine().clock_hz / 1_000_000_000);
+}
+
+fn spin(cpu: &mut Cpu<'_>, ms: u64) {
+    (0..ms).for_each(|_| compute_ns(cpu, MS));
+}
+
+fn only(cpu: &mut Cpu<'_>, cpus: &[usize]) {
+    let mask = cpus.iter().fold(CpuSet::default(), |mask, cpu| mask.with(*cpu));
+    assert!(cpu.set_mask(cpu.task(), mask));
+    cpu.compute(1);
+}
+
+/// One computes on a CPU for as long as it takes. Another was there first, wakes each millisecond beside it, and may
+/// also go to a CPU of the other cache, which idles.
+fn beside_a_spinner(policy: &str) -> RunResult {
+    run(
+        policy,
+        vec![
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                spin(cpu, 300);
+            }),
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                only(cpu, &[HERE, THERE]);
+                for _ in 0..100 {
+                    cpu.sleep_ns(MS);
+                    compute_ns(cpu, 50 * US);
+                }
+            }),
+        ],
+    )
+}
+
+/// Of the second task: how often it ran where it began before it was elsewhere for the first time, and how often it
+/// changed caches.
+fn stays_and_moves(result: &RunResult) -> (usize, usize) {
+    let ran: Vec<_> =
+        result.timeline.iter().filter(|stretch| stretch.task == 1).map(|stretch| stretch.cpu).collect();
+    let first = ran.iter().position(|cpu| *cpu == HERE).unwrap();
+    let stays = ran[first..].iter().take_while(|cpu| **cpu == HERE).count();
+    let moves = ran.windows(2).filter(|pair| (pair[0] < THERE) != (pair[1] < THERE)).count();
+    (stays, moves)
+}
+
+#[test]
+fn many_short_waits_beside_an_idle_cache_add_up_to_one_move() {
+    let (stays, moves) = stays_and_moves(&beside_a_spinner("fair"));
+    let waits_ms = machine().move_costs().node_ns / MS;
+    // Each wait ends at a tick of 4 ms, so it is paid after some, not at the first.
+    assert!((2..20).contains(&stays), "ran {stays} times before it moved; a move costs {waits_ms} ms");
+    assert!(moves <= 2, "{moves} moves");
+}
+
+#[test]
+fn where_moves_cost_nothing_a_task_moves_at_once() {
+    let (stays, _) = stays_and_moves(&beside_a_spinner("plain"));
+    assert!(stays <= 2, "ran {stays} times before it moved");
+}
+
+/// Two that wake each other in turn, one of them held to a CPU: how often the other runs in the other cache.
+fn partners(is_sync: bool) -> usize {
+    const TURNS: usize = 50;
+    let result = run(
+        "fair",
+        vec![
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                let other = cpu.task() + 1;
+                for _ in 0..TURNS {
+                    compute_ns(cpu, 20 * US);
+                    if is_sync {
+                        cpu.wake_and_sleep(other)
+                    } else {
+                        cpu.wake(other)
+                    }
+                    cpu.block();
+                }
+            }),
+            Box::new(move |cpu| {
+                only(cpu, &[THERE]);
+                assert!(cpu.set_mask(cpu.task(), CpuSet::ALL));
+                let other = cpu.task() - 1;
+                for _ in 0..TURNS {
+                    cpu.block();
+                    compute_ns(cpu, 20 * US);
+                    cpu.wake(other);
+                }
+            }),
+        ],
+    );
+    result.timeline.iter().filter(|stretch| stretch.task == 1 && stretch.cpu >= THERE).count()
+}
+
+#[test]
+fn who_is_woken_by_who_is_about_to_sleep_goes_to_its_cache() {
+    let (followed, stayed) = (partners(true), partners(false));
+    assert!(followed <= 4, "ran {followed} times in the other cache");
+    assert!(stayed > 40, "ran {stayed} times in the other cache");
+}
+
+/// How often a task is preempted that computes beside one which wakes each millisecond, on one CPU.
+fn preemptions(policy: &str) -> u64 {
+    let result = run(
+        policy,
+        vec![
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                spin(cpu, 200);
+            }),
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                for _ in 0..100 {
+                    cpu.sleep_ns(MS);
+                    compute_ns(cpu, 50 * US);
+                }
+            }),
+        ],
+    );
+    let spinner = result.timeline.iter().filter(|stretch| stretch.task == 0);
+    spinner.filter(|stretch| stretch.end_ns - stretch.start_ns < 2 * MS).count() as u64
+}
+
+#[test]
+fn who_wakes_waits_until_who_runs_has_had_its_slice() {
+    let (steady, other) = (preemptions("fair"), preemptions("vanilla"));
+    assert!(steady < 5 && other > 20, "preempted {steady} times, and {other}");
+}
