@@ -4,8 +4,8 @@
  *
  * A CPU that looks for work compares the task that it just ran with candidates
  * (candidates.h), each by usage (usage.h) less the credit it has on this CPU (credit.h),
- * and runs the least. A CPU is never idle while a task that it may run waits, and no
- * task waits for too long (waits.h).
+ * and runs the least. No CPU is idle while a task waits that it may run, or for no longer than
+ * what its move costs (moves.h), and no task waits for too long (waits.h).
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
