@@ -6,9 +6,9 @@
  * What a move costs is the machine's (topology): the private cache filled anew from memory. A task
  * that waits while CPUs of other caches idle collects what it has waited, over all its waits; when
  * that reaches the cost of the move to one of them it may be taken there, and begins anew. So
- * neither its waits beside idle CPUs nor its moves cost more than twice what the best of all
- * decisions would have cost, without knowing the future. It is the rule that Black, Gupta and Weber
- * (1989) have for pages.
+ * together its waits beside idle CPUs and its moves cost at most twice what the best decision would
+ * have cost, and nobody has to know the future. It is the rule that Black, Gupta and Weber (1989)
+ * have for pages.
  *
  *   within a cache     at once: an idle CPU takes what waits
  *   to another cache   after topology.cache_move_ns beside idle CPUs

@@ -29,10 +29,10 @@
  *          the others did not get before it came. One that slept comes before
  *          those that are drawn from other CPUs, however far behind these are.
  *
- *          Under a steady policy, one that slept begins at the clock: who wakes comes after those
- * that wait, and they run in the order in which they came. And who has used up a slice asks for
- *          another: it is ordered by what it will have had, as a deadline, and comes after those
- * that wake for a little.
+ *          Under a steady policy one that slept begins at the clock. So who wakes
+ *          comes after those that wait, in the order in which they came. Who has
+ *          used up a slice asks for another: it is ordered by what it will have
+ *          had, as by a deadline, and comes after those that wake for a little.
  *
  *          Usages on two CPUs compare only as long as their clocks say who had
  *          less to do. A CPU that idles does not fall behind: its clock goes with
