@@ -75,7 +75,7 @@ static __always_inline void summon(s32 cpu)
 /* The next row begins, on all CPUs where members run or wait. */
 verified_alone int row_begin(u32 nr_rows)
 {
-	struct hearth_shape *whole = shape_at(0);
+	struct hearth_shape *whole = shape_at(UNDIVIDED);
 	u32 next = row_now + 1;
 	u32 i;
 

@@ -258,9 +258,7 @@ static __always_inline void moved(struct hearth_task *tc, s32 cpu)
 	tc->last_cpu = cpu;
 	tc->previous_cpu = from;
 	if (from >= 0)
-		tc->moves[domain_of(from) == domain_of(cpu) ? 0
-			  : node_of(from) == node_of(cpu)   ? 1
-							    : 2]++;
+		tc->moves[distance(from, cpu)]++;
 }
 
 void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)

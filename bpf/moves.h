@@ -15,7 +15,7 @@
  *   to another node    after topology.node_move_ns
  *
  * Waits are collected when a task begins to run where it waited, and at each tick of the CPU where
- * it waits. So a CPU idles beside a task for the cost of the move, and a tick.
+ * it waits. So a CPU idles beside a task for the cost of the move, and two ticks.
  *
  * One thing moves a task at once: it is woken by who is about to sleep. Its partner's data is warm
  * in the cache of the CPU that wakes it, and nobody needs that CPU any more, so it goes there.
@@ -136,8 +136,9 @@ static __always_inline bool claim_idle(s32 cpu)
 	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. */
-verified_alone int claim_in_cell(struct task_struct *p __arg_trusted, u32 cell)
+/* An idle CPU of a cell for a task; only one whose siblings idle, too, if it has to be a whole
+ * core. */
+verified_alone int claim_of_cell(struct task_struct *p __arg_trusted, u32 cell, bool is_whole_core)
 {
 	u32 i;
 
@@ -145,18 +146,18 @@ verified_alone int claim_in_cell(struct task_struct *p __arg_trusted, u32 cell)
 		s32 cpu = member(cell, i);
 
 		if (cpu_ctx(cpu)->is_idle && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    (!topology.has_siblings || is_core_idle(cpu)) && claim_idle(cpu))
-			return cpu;
-	}
-	if (!topology.has_siblings)
-		return NO_CPU;
-	bpf_for(i, first_member(cell), end_of_members(cell)) {
-		s32 cpu = member(cell, i);
-
-		if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
+		    (!is_whole_core || is_core_idle(cpu)) && claim_idle(cpu))
 			return cpu;
 	}
 	return NO_CPU;
+}
+
+/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. */
+static __always_inline s32 claim_in_cell(struct task_struct *p, u32 cell)
+{
+	s32 cpu = topology.has_siblings ? claim_of_cell(p, cell, true) : NO_CPU;
+
+	return cpu >= 0 ? cpu : claim_of_cell(p, cell, false);
 }
 
 /* This CPU, or one that shares its cache, if it idles. */

@@ -280,7 +280,7 @@ verified_alone int move_fragment(s32 cpu)
 /* A CPU that would idle: whether fragments wait for others. */
 verified_alone int take_fragment(s32 cpu)
 {
-	struct hearth_shape *whole = shape_at(0);
+	struct hearth_shape *whole = shape_at(UNDIVIDED);
 	u32 i;
 
 	bpf_for(i, 0, topology.nr_online) {

@@ -65,8 +65,7 @@ pub fn run(
         machine.wake_after(0, task.cpu(), task.pid());
     }
     let plans = setting.plans.then(|| Plans::new(&machine)).transpose()?;
-    let mut run = Run::new(Rc::new(machine), setting, load, plans);
-    run.longest_idle_ns = longest_idle_ns;
+    let mut run = Run::new(Rc::new(machine), setting, longest_idle_ns, load, plans);
     Ok(switch::with_accesses(&scx, || run.until(setting.duration_ns)))
 }
 
@@ -137,7 +136,13 @@ impl Drop for Run {
 }
 
 impl Run {
-    fn new(machine: Rc<Machine>, setting: Setting, load: Load, plans: Option<Plans>) -> Self {
+    fn new(
+        machine: Rc<Machine>,
+        setting: Setting,
+        longest_idle_ns: u64,
+        load: Load,
+        plans: Option<Plans>,
+    ) -> Self {
         let (is_resting, is_over) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
         let habits = Habits::any(&machine, setting.unequal, setting.fragments);
         let longest_wait_ns = setting.longest_wait_ns;
@@ -161,7 +166,7 @@ impl Run {
             has_hotplug,
             plans,
             longest_wait_ns,
-            longest_idle_ns: 0,
+            longest_idle_ns,
             passed_ns: 0,
             cpus,
             stalled,

@@ -41,9 +41,9 @@ fn only(cpu: &mut Cpu<'_>, cpus: &[usize]) {
     cpu.compute(1);
 }
 
-/// One computes on a CPU for as long as it takes. Another was there first, wakes each millisecond beside it, and may
-/// also go to a CPU of the other cache, which idles.
-fn beside_a_spinner(policy: &str) -> RunResult {
+/// One computes on a CPU. Another was there first, wakes each millisecond beside it, and may from then on run on these
+/// CPUs, of which others idle.
+fn beside_a_spinner(policy: &str, may_run_on: &'static [usize]) -> RunResult {
     run(
         policy,
         vec![
@@ -51,9 +51,9 @@ fn beside_a_spinner(policy: &str) -> RunResult {
                 only(cpu, &[HERE]);
                 spin(cpu, 300);
             }),
-            Box::new(|cpu| {
+            Box::new(move |cpu| {
                 only(cpu, &[HERE]);
-                only(cpu, &[HERE, THERE]);
+                only(cpu, may_run_on);
                 for _ in 0..100 {
                     cpu.sleep_ns(MS);
                     compute_ns(cpu, 50 * US);
@@ -76,7 +76,7 @@ fn stays_and_moves(result: &RunResult) -> (usize, usize) {
 
 #[test]
 fn many_short_waits_beside_an_idle_cache_add_up_to_one_move() {
-    let (stays, moves) = stays_and_moves(&beside_a_spinner("fair"));
+    let (stays, moves) = stays_and_moves(&beside_a_spinner("fair", &[HERE, THERE]));
     let waits_ms = machine().move_costs().node_ns / MS;
     // Each wait ends at a tick of 4 ms, so it is paid after some, not at the first.
     assert!((2..20).contains(&stays), "ran {stays} times before it moved; a move costs {waits_ms} ms");
@@ -85,7 +85,7 @@ fn many_short_waits_beside_an_idle_cache_add_up_to_one_move() {
 
 #[test]
 fn where_moves_cost_nothing_a_task_moves_at_once() {
-    let (stays, _) = stays_and_moves(&beside_a_spinner("plain"));
+    let (stays, _) = stays_and_moves(&beside_a_spinner("plain", &[HERE, THERE]));
     assert!(stays <= 2, "ran {stays} times before it moved");
 }
 
@@ -131,25 +131,10 @@ fn who_is_woken_by_who_is_about_to_sleep_goes_to_its_cache() {
 }
 
 /// How often a task is preempted that computes beside one which wakes each millisecond, on one CPU.
-fn preemptions(policy: &str) -> u64 {
-    let result = run(
-        policy,
-        vec![
-            Box::new(|cpu| {
-                only(cpu, &[HERE]);
-                spin(cpu, 200);
-            }),
-            Box::new(|cpu| {
-                only(cpu, &[HERE]);
-                for _ in 0..100 {
-                    cpu.sleep_ns(MS);
-                    compute_ns(cpu, 50 * US);
-                }
-            }),
-        ],
-    );
+fn preemptions(policy: &str) -> usize {
+    let result = beside_a_spinner(policy, &[HERE]);
     let spinner = result.timeline.iter().filter(|stretch| stretch.task == 0);
-    spinner.filter(|stretch| stretch.end_ns - stretch.start_ns < 2 * MS).count() as u64
+    spinner.filter(|stretch| stretch.end_ns - stretch.start_ns < 2 * MS).count()
 }
 
 #[test]
