@@ -9,7 +9,8 @@ pub(crate) enum Refusal {
     #[error("plugin argument {0:?} is not of the form NAME=VALUE")]
     NotAPair(String),
     #[error(
-        "plugin argument {0:?} is not known; there are machine, out, mode, quantum, clock, seed and node_mib"
+        "plugin argument {0:?} is not known; there are machine, out, mode, quantum, begin, clock, seed and \
+         node_mib"
     )]
     Unknown(String),
     #[error("plugin argument {name}={value}: {expected}")]
@@ -22,7 +23,7 @@ pub(crate) enum Refusal {
     Unsupported(#[from] hearth_hardware::Unsupported),
     #[error("{path}: {source}; name a file that can be written with out=")]
     Out { path: PathBuf, source: std::io::Error },
-    #[error("{path}: {what}; name the file that a guest wrote with clock=, or none that is there")]
+    #[error("{path}: {what}; name the file that a guest wrote with clock=")]
     Begin { path: PathBuf, what: String },
     #[error("the guest has {guest} CPUs and machine {machine} has {cpus}; start it with at most as many")]
     TooManyCpus { guest: usize, machine: String, cpus: usize },
@@ -50,7 +51,9 @@ pub(crate) struct Arguments {
     pub(crate) node_bytes: Vec<u64>,
     /// Cycles by which CPUs may be apart, where their time drives the guest's clock.
     pub(crate) quantum_cycles: Option<u64>,
-    /// Says where the guest's clock begins, in nanoseconds. If it is not there it is written at the end.
+    /// Says where the guest's clock begins, in nanoseconds; without it, at 0.
+    pub(crate) begin: Option<PathBuf>,
+    /// Where it is written where the clock has come to at the end.
     pub(crate) clock: Option<PathBuf>,
 }
 
@@ -58,7 +61,7 @@ impl Arguments {
     /// Reads `NAME=VALUE` pairs.
     pub(crate) fn parse(words: &[String]) -> Result<Self, Refusal> {
         let (mut machine, mut out, mut node_bytes) = (None, None, None);
-        let (mut is_timed, mut quantum_cycles, mut clock) = (false, QUANTUM_CYCLES, None);
+        let (mut is_timed, mut quantum_cycles, mut begin, mut clock) = (false, QUANTUM_CYCLES, None, None);
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(|| Refusal::NotAPair(word.clone()))?;
             match name {
@@ -66,6 +69,7 @@ impl Arguments {
                 "out" => out = Some(PathBuf::from(value)),
                 "mode" => is_timed = mode(value)?,
                 "quantum" => quantum_cycles = number("quantum", value)?.max(1000),
+                "begin" => begin = Some(PathBuf::from(value)),
                 "clock" => clock = Some(PathBuf::from(value)),
                 // Nothing here is left to chance: whoever varies a guest's start by a seed may say so.
                 "seed" => _ = number("seed", value)?,
@@ -77,7 +81,8 @@ impl Arguments {
         let own = || machine.nodes.iter().map(|node| node.memory_bytes).collect();
         let node_bytes = node_bytes.unwrap_or_else(own);
         let out = out.ok_or(Refusal::Missing("out"))?;
-        Ok(Self { machine, out, node_bytes, quantum_cycles: is_timed.then_some(quantum_cycles), clock })
+        let quantum_cycles = is_timed.then_some(quantum_cycles);
+        Ok(Self { machine, out, node_bytes, quantum_cycles, begin, clock })
     }
 }
 

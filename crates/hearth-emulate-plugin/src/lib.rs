@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! -plugin libhearth_emulate_plugin.so,machine=FILE.toml,out=FILE.json[,node_mib=A:B:...][,seed=N]
-//!         [,mode=counts|timed][,quantum=CYCLES][,clock=FILE]
+//!         [,mode=counts|timed][,quantum=CYCLES][,begin=FILE][,clock=FILE]
 //! ```
 //! QEMU calls back before code is executed and after each load and store (`callbacks`). Addresses become lines of
 //! memory (`translations`, `layout`), lines go to the caches of `hearth-hardware` (`model`), and what they count goes to

@@ -92,8 +92,7 @@ impl Plugin {
         }
         Model::new(machine, &arguments.node_bytes, arguments.quantum_cycles.is_some())?;
         let quantum = arguments.quantum_cycles;
-        let began = arguments.clock.as_deref().filter(|clock| clock.exists());
-        let begin_ns = began.map_or(Ok(0), begin)?;
+        let begin_ns = arguments.begin.as_deref().map_or(Ok(0), begin)?;
         let timing = quantum
             .map(|quantum| Timing::new(machine.cpus(), machine.cycle_ps(), quantum, begin_ns))
             .transpose()?;
@@ -383,7 +382,7 @@ impl Plugin {
 
     /// Says where the clock has come to, if that is asked for.
     fn write_clock(&mut self) {
-        let Some(clock) = self.arguments.clock.as_deref().filter(|clock| !clock.exists()) else { return };
+        let Some(clock) = self.arguments.clock.as_deref() else { return };
         let Some(timing) = &mut self.timing else { return };
         if let Err(error) = std::fs::write(clock, format!("{}\n", timing.latest_ns())) {
             say(&format!("{}: {error}", clock.display()));

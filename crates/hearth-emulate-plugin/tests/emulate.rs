@@ -3,7 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use hearth_emulate::counts::Task;
-use hearth_emulate::{EmulateError, Emulation, Files, Job, Other, Progress, Run, Scheduler, Turn, run_all};
+use hearth_emulate::{EmulateError, Emulation, Files, Job, Kept, Other, Progress, Run, Scheduler, run_all};
 use hearth_machine::Machine;
 use hearth_policy::Policy;
 use std::path::{Path, PathBuf};
@@ -57,8 +57,14 @@ fn emulation(hearth: &Path, command: &[&str]) -> Emulation {
 fn runs(emulation: &Emulation, jobs: &[(Scheduler, u64)]) -> Vec<Result<Run, EmulateError>> {
     let jobs: Vec<Job> = jobs.iter().map(|(scheduler, seed)| Job::one(scheduler.clone(), *seed)).collect();
     let _turn = hearth_kernel_tests::turn();
-    let outcomes = run_all(emulation, &jobs, 1, &AtomicBool::new(false), &Nobody);
-    outcomes.into_iter().map(|outcome| outcome.and_then(|mut turns| turns.remove(0))).collect()
+    let outcomes = run_all(emulation, &jobs, 1, None, &AtomicBool::new(false), &Nobody);
+    outcomes.into_iter().map(|outcome| outcome.and_then(|mut rounds| rounds.remove(0))).collect()
+}
+
+/// What comes of one guest.
+fn guest(emulation: &Emulation, job: &Job, kept: Option<&Kept>) -> Vec<Result<Run, EmulateError>> {
+    let _turn = hearth_kernel_tests::turn();
+    emulation.run(job, kept, &AtomicBool::new(false)).unwrap()
 }
 
 fn sorts(run: &Run) -> Vec<&Task> {
@@ -73,8 +79,7 @@ fn a_command_is_counted_alike_each_time_and_runs_under_hearth_too() {
     let emulation = emulation(&hearth, &["sort", FILE]);
     let runs: Vec<Run> = runs(&emulation, &jobs).into_iter().map(Result::unwrap).collect();
     assert_eq!(runs[0], runs[1]);
-    assert_eq!(runs[0].frames, runs[2].frames, "whoever schedules, a seed's files are on the same pages");
-    assert_ne!(runs[0].frames, runs[3].frames, "another seed's are not");
+    assert_ne!(runs[0].frames, runs[3].frames, "another seed's files are on other pages");
     for run in &runs {
         let tasks = sorts(run);
         assert_eq!(tasks.len(), emulation.copies, "{}", run.scheduler);
@@ -100,30 +105,33 @@ fn a_command_that_fails_is_told_with_its_exit_code_and_last_words() {
 /// A scheduler that a command loads: Hearth's own program is one.
 fn other(name: &str, words: &[&str]) -> Scheduler {
     let command = words.iter().map(|&word| word.to_owned()).collect();
-    Scheduler::Other(Other { name: name.into(), command })
+    let mut files = Files::default();
+    files.add_kernel_config();
+    Scheduler::Other(Other { name: name.into(), command, files })
+}
+
+/// Hearth's program, as any other's.
+fn other_of(hearth: &Path, name: &str, words: &[&str]) -> Scheduler {
+    let Scheduler::Other(mut of) = other(name, words) else { unreachable!() };
+    of.files.add(hearth, Some(Path::new("/hearth"))).unwrap();
+    Scheduler::Other(of)
 }
 
 #[test]
 fn any_command_may_load_the_scheduler_and_what_becomes_of_it_is_told() {
     let Some(hearth) = hearth() else { return };
     let mut emulation = emulation(&hearth, &["sort", FILE]);
-    emulation.files.add_kernel_config();
     emulation.copies = 1;
-    let stays = other("stays", &["/hearth", "start", "--foreground", "--policy", "light"]);
+    let stays = other_of(&hearth, "stays", &["/hearth", "start", "--foreground", "--policy", "light"]);
     let schedulers = [
         stays.clone(),
-        other("leaves a daemon", &["/hearth", "start", "--policy", "light"]),
+        other_of(&hearth, "leaves a daemon", &["/hearth", "start", "--policy", "light"]),
         other("ends", &["sh", "-c", "echo too bad; exit 3"]),
-        Scheduler::Kernel,
     ];
-    let turns = schedulers.map(|scheduler| Turn { scheduler, round: 1 });
-    let guest = {
-        let _turn = hearth_kernel_tests::turn();
-        emulation.run(&Job { turns: turns.into(), seed: 1 }, &AtomicBool::new(false)).unwrap()
-    };
-    let [Ok(stay), Ok(leave), Err(end), Ok(kernel)] = &guest[..] else { panic!("{guest:?}") };
+    let results = runs(&emulation, &schedulers.map(|scheduler| (scheduler, 1)));
+    let [Ok(stay), Ok(leave), Err(end)] = &results[..] else { panic!("{results:?}") };
     assert!(stay.scheduler_said.iter().any(|line| line.contains("Hearth")), "{:?}", stay.scheduler_said);
-    assert_eq!([stay, leave, kernel].map(|run| sorts(run).len()), [1, 1, 1]);
+    assert_eq!([stay, leave].map(|run| sorts(run).len()), [1, 1]);
     let EmulateError::NoScheduler { last_lines, .. } = end else { panic!("{end:?}") };
     assert_eq!(last_lines[..], ["(it ended with exit code 3, and has loaded none)", "too bad"]);
 
@@ -136,28 +144,29 @@ fn any_command_may_load_the_scheduler_and_what_becomes_of_it_is_told() {
 }
 
 #[test]
-fn turns_of_a_round_find_the_same_pages_and_two_guests_of_rounds_are_alike() {
+fn rounds_of_two_guests_that_begin_with_a_loaded_scheduler_are_alike_and_what_is_kept_is_not_run() {
     let Some(hearth) = hearth() else { return };
     let mut emulation = emulation(&hearth, &["sort", FILE]);
     emulation.copies = 1;
+    emulation.is_timed = true;
+    let folder = tempfile::tempdir().unwrap();
+    let kept = Kept::in_folder(folder.path()).unwrap();
     let light = Scheduler::Hearth(Box::new(Policy::load("light").unwrap()));
-    let turn = |(scheduler, round): (&Scheduler, u32)| Turn { scheduler: scheduler.clone(), round };
-    let kernel = Scheduler::Kernel;
-    let order = [(&kernel, 0), (&kernel, 1), (&light, 1), (&light, 2), (&kernel, 2)];
-    let job = Job { turns: order.map(turn).into(), seed: 1 };
-    let turns = hearth_kernel_tests::turn();
-    let guests = run_all(&emulation, &[job.clone(), job], 1, &AtomicBool::new(false), &Nobody);
-    drop(turns);
-    let guests: Vec<Vec<Run>> =
-        guests.into_iter().map(|guest| guest.unwrap().into_iter().map(Result::unwrap).collect()).collect();
-    assert_eq!(guests[0], guests[1]);
-    let runs = &guests[0];
-    assert!(runs.iter().map(|run| run.round).eq([0, 1, 1, 2, 2]));
+    let job = Job { rounds: 0..=2, ..Job::one(light, 1) };
+    let rounds = |emulation: &Emulation, job: &Job, kept: Option<&Kept>| -> Vec<Run> {
+        guest(emulation, job, kept).into_iter().map(Result::unwrap).collect()
+    };
+    let runs = rounds(&emulation, &job, Some(&kept));
+    assert!(runs.iter().map(|run| run.round).eq([0, 1, 2]));
     assert!(runs.iter().all(|run| sorts(run).len() == 1));
-    let frames: Vec<&str> = runs.iter().map(|run| run.frames.as_str()).collect();
-    assert_eq!((frames[1], frames[3]), (frames[2], frames[4]));
-    assert_ne!(frames[1], frames[3], "each round has pages of its own");
-    assert_eq!((runs[2].scheduler.as_str(), runs[4].scheduler.as_str()), ("hearth:light", "kernel"));
+    assert_ne!(runs[1].frames, runs[2].frames, "each round has pages of its own");
+    assert_eq!(rounds(&emulation, &job, None), runs);
+    // In which no guest comes to its end.
+    emulation.limit = Duration::ZERO;
+    assert_eq!(rounds(&emulation, &job, Some(&kept)), runs);
+    emulation.limit = Duration::from_secs(300);
+    let again = rounds(&emulation, &Job { is_again: true, rounds: 1..=1, ..job }, Some(&kept));
+    assert_ne!((&again[0].frames, again[0].region.guest_ns), (&runs[1].frames, runs[1].region.guest_ns));
 }
 
 #[test]
@@ -192,12 +201,8 @@ fn percentiles_of_known_waits_are_right_and_what_runs_before_is_not_counted() {
     emulation.copies = 1;
     // What it leaves running has ended when the next turn begins.
     emulation.before = Some("[ -z \"$(pidof tail)\" ] || exit 4; tail -f /dev/null &".into());
-    let turns = [1, 2].map(|round| Turn { scheduler: Scheduler::Kernel, round });
-    let guest = {
-        let _turn = hearth_kernel_tests::turn();
-        emulation.run(&Job { turns: turns.into(), seed: 1 }, &AtomicBool::new(false)).unwrap()
-    };
-    for run in guest {
+    let job = Job { rounds: 1..=2, ..Job::one(Scheduler::Kernel, 1) };
+    for run in guest(&emulation, &job, None) {
         let run = run.unwrap();
         for (percentile, requests) in [("p50", 100.0), ("p99", 198.0), ("p999", 200.0)] {
             let measured = run.measures[&format!("response_us_{percentile}")] / (requests * 625.0);

@@ -1,37 +1,33 @@
 //! Several emulated machines side by side.
 
-use crate::{EmulateError, Emulation, Run, Scheduler};
+use crate::{EmulateError, Emulation, Kept, Run, Scheduler};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// A guest to be booted, and what it runs, one after the other.
+/// A guest in which the command runs once, or several times one after the other.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// At least one.
-    pub turns: Vec<Turn>,
-    /// What varies between guests.
-    pub seed: u64,
-}
-
-/// The command under a scheduler.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Turn {
     /// Who schedules.
     pub scheduler: Scheduler,
-    /// From 1; 0 of a turn that only prepares the guest. All turns of a round begin alike: the same start order, the
-    /// same order of page frames.
-    pub round: u32,
+    /// What varies between guests: with the round it draws when and in what order copies start, and which page frames
+    /// are free.
+    pub seed: u64,
+    /// The numbers of its rounds: from 1, or from 0 for one that only prepares the guest.
+    pub rounds: RangeInclusive<u32>,
+    /// All that is drawn is drawn once more.
+    pub is_again: bool,
 }
 
 impl Job {
-    /// A guest for one turn.
+    /// A guest for one run.
     pub fn one(scheduler: Scheduler, seed: u64) -> Self {
-        Self { turns: vec![Turn { scheduler, round: 1 }], seed }
+        Self { scheduler, seed, rounds: 1..=1, is_again: false }
     }
 }
 
-/// What came of a guest: of each of its turns, or why there is none.
+/// What came of a guest: of each of its rounds, or why there is none.
 pub type Outcome = Result<Vec<Result<Run, EmulateError>>, EmulateError>;
 
 /// Is told how far the runs are.
@@ -42,12 +38,13 @@ pub trait Progress: Sync {
     fn ended(&self, job: &Job, done: usize, all: usize);
 }
 
-/// Runs all guests, `threads` at a time, and returns what came of them in their order. When `stop` becomes true,
-/// those under way are ended, and no other begins: those are errors that say so.
+/// Runs all guests, `threads` at a time, and returns what came of them in their order; those that lie in `kept` are
+/// not run. When `stop` becomes true, those under way are ended, and no other begins: those are errors that say so.
 pub fn run_all(
     emulation: &Emulation,
     jobs: &[Job],
     threads: usize,
+    kept: Option<&Kept>,
     stop: &AtomicBool,
     progress: &dyn Progress,
 ) -> Vec<Outcome> {
@@ -58,7 +55,7 @@ pub fn run_all(
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(index) else { break };
             progress.began(job);
-            let result = emulation.run(job, stop);
+            let result = emulation.run(job, kept, stop);
             *results[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             progress.ended(job, done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
         }

@@ -1,5 +1,6 @@
 //! Who schedules the guest.
 
+use crate::Files;
 use hearth_policy::Policy;
 
 /// The kernel's own scheduler, without and with what it knows of caches, Hearth under a policy, or any other.
@@ -23,6 +24,8 @@ pub struct Other {
     pub name: String,
     /// Its words, the first of which is the program's place in the guest.
     pub command: Vec<String>,
+    /// What it needs.
+    pub files: Files,
 }
 
 /// What an argument names.

@@ -2,7 +2,7 @@
 
 use crate::files::KERNEL_CONFIG;
 use crate::scheduler::Other;
-use crate::{EmulateError, Job, Scheduler, Turn, measures};
+use crate::{EmulateError, Job, Scheduler, measures};
 use hearth_guest::Output;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,6 +30,11 @@ const LATER_US: u64 = 337;
 const TICK_US: u64 = 4000;
 /// Between the seeds of two rounds.
 const SEEDS: u64 = 1_000_003;
+/// So many rounds away are those of a job that is run again. A guest has fewer.
+const AGAIN: u64 = 1000;
+
+/// What the scheduler says when it starts.
+const START: &str = "start";
 
 /// How long what a boot or a start has begun may take to end. Idle time of a guest is skipped.
 const SETTLE_S: u32 = 2;
@@ -68,86 +73,60 @@ pub(crate) struct Work<'a> {
     pub(crate) shuffled_mib: usize,
 }
 
-/// The region in which the command runs, by the place of its turn, from 0.
-pub(crate) fn region(place: usize) -> String {
-    format!("command-{place}")
+/// The region in which the command runs, by its round.
+pub(crate) fn region(round: u32) -> String {
+    format!("command-{round}")
 }
 
-/// Where a scheduler's policy is in the guest, by its place among [`schedulers`].
-pub(crate) fn policy_file(number: usize) -> String {
-    format!("/hearth-policy-{number}.toml")
+/// Where Hearth's policy is in the guest.
+pub(crate) const POLICY_FILE: &str = "/hearth-policy.toml";
+
+/// What varies from round to round, from seed to seed, and where all is drawn again.
+fn seed_of(job: &Job, round: u32) -> u64 {
+    let draw = u64::from(round.saturating_sub(1)) + if job.is_again { AGAIN } else { 0 };
+    job.seed + SEEDS * draw
 }
 
-/// The schedulers of a job, each once.
-pub(crate) fn schedulers(job: &Job) -> Vec<&Scheduler> {
-    let mut schedulers: Vec<&Scheduler> = Vec::new();
-    for Turn { scheduler, .. } in &job.turns {
-        if !schedulers.contains(&scheduler) {
-            schedulers.push(scheduler);
-        }
-    }
-    schedulers
-}
-
-/// What varies from round to round and from seed to seed.
-fn seed_of(seed: u64, round: u32) -> u64 {
-    seed + SEEDS * u64::from(round.saturating_sub(1))
-}
-
-/// The script of a job. Each of its sections ends with a `status=` line; those of a turn have its place behind their
-/// names.
-pub(crate) fn text(work: &Work, job: &Job) -> String {
-    let schedulers = schedulers(job);
-    // Files of the host may be below /tmp, which the guest's own would hide.
-    let begin = format!(
-        "cd / && umount -l /tmp; mkdir -p /tmp /root {folder}\n\
-         {QUIET}\n\
-         knob=$(cat {CACHE_KNOB} 2>/dev/null)\n\
-         section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n",
-        folder = quoted(&work.folder.to_string_lossy())
-    );
-    let turn = |(place, turn): (usize, &Turn)| {
-        let number =
-            schedulers.iter().position(|scheduler| **scheduler == turn.scheduler).unwrap_or_default();
-        let Steps { start, stop } = steps(&turn.scheduler, number, work.path);
-        let seed = seed_of(job.seed, turn.round);
-        let shuffle =
-            if shuffled(job, place) == place { shuffle_text(work, place, seed) } else { String::new() };
-        shuffle + &turn_text(work, place, seed, &start, &stop)
-    };
-    let turns: String = job.turns.iter().enumerate().map(turn).collect();
-    begin + &turns
-}
-
-/// The place of the turn in which the files of a turn were put where they are: the first of its round.
-pub(crate) fn shuffled(job: &Job, place: usize) -> usize {
-    let round = job.turns[place].round;
-    job.turns[..place].iter().rposition(|turn| turn.round != round).map_or(0, |before| before + 1)
-}
-
-fn shuffle_text(work: &Work, place: usize, seed: u64) -> String {
-    let shuffled_mib = work.shuffled_mib;
-    // Who has shuffled before holds memory until then, and memory is in pieces.
-    let as_new = if place == 0 { "" } else { "killall hearth-region; echo 1 >/proc/sys/vm/compact_memory\n" };
+/// Has the job's scheduler take over, in a guest that has nothing of the command yet. The script ends if it does not.
+pub(crate) fn start(job: &Job, path: &str) -> String {
     format!(
-        "{as_new}section shuffle-{place}\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n"
+        "cd / && umount -l /tmp; mkdir -p /tmp /root\n{QUIET}\nsection {START}\n{}\n",
+        steps(&job.scheduler, path).start
     )
 }
 
-fn turn_text(work: &Work, place: usize, seed: u64, start: &str, stop: &str) -> String {
+/// The script of a job, behind that. Each of its sections ends with a `status=` line; those of a round have its number
+/// behind their names.
+pub(crate) fn text(work: &Work, job: &Job) -> String {
+    // Files of the host may be below /tmp, which the guest's own would hide.
+    let begin = format!(
+        "cd / && mkdir -p {folder}\n\
+         section symbols\nhearth-region symbols && hearth-region counters; echo status=$?\n",
+        folder = quoted(&work.folder.to_string_lossy())
+    );
+    let lasts = steps(&job.scheduler, work.path).lasts;
+    let rounds: String =
+        job.rounds.clone().map(|round| round_text(work, round, seed_of(job, round), &lasts)).collect();
+    begin + &rounds
+}
+
+fn round_text(work: &Work, round: u32, seed: u64, lasts: &str) -> String {
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
-    let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(place));
+    let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(round));
     let caches = if work.is_warm { "warm" } else { "cold" };
     let run = format!("/bin/hearth-region run {region} {copies} {seed} {caches} -- {}", words.join(" "));
-    let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, place, text));
+    let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, round, text));
+    let shuffled_mib = work.shuffled_mib;
     format!(
-        "section start-{place}\n{start}\n\
+        // Who has shuffled before holds memory until then.
+        "killall hearth-region 2>/dev/null\n\
+         section shuffle-{round}\nhearth-region shuffle {shuffled_mib} {seed} {LIST_FILE}; echo status=$?\n\
          rm -f {MEASURES_FILE}\n{before}\
          sleep {SETTLE_S}; usleep {later_us}\n\
-         section command-{place}\n{}\necho status=$?\n\
-         section said-{place}\n{}\n{after}\
-         section measures-{place}\ncat {MEASURES_FILE} 2>/dev/null; echo status=0\n\
-         section stop-{place}\n{stop}\n",
+         section {region}\n{}\necho status=$?\n\
+         section said-{round}\n{}\n{after}\
+         section measures-{round}\ncat {MEASURES_FILE} 2>/dev/null; echo status=0\n\
+         section lasts-{round}\n{lasts}\n",
         with_surroundings(work, &run, COMMAND_SAID),
         last_lines(COMMAND_SAID)
     )
@@ -169,10 +148,10 @@ fn last_lines(file: &str) -> String {
 }
 
 /// What prepares the command, in a session of its own; and what ends what it left running, softly at first.
-fn before_steps(work: &Work, place: usize, text: &str) -> (String, String) {
+fn before_steps(work: &Work, round: u32, text: &str) -> (String, String) {
     let run = with_surroundings(work, &format!("setsid sh -c {}", quoted(text)), BEFORE_SAID);
     let before = format!(
-        "section before-{place}\n{run} &\nbefore=$!; wait $before; code=$?\n\
+        "section before-{round}\n{run} &\nbefore=$!; wait $before; code=$?\n\
          [ $code = 0 ] || {{ {}; }}\necho status=$code\n",
         last_lines(BEFORE_SAID)
     );
@@ -186,30 +165,29 @@ fn before_steps(work: &Work, place: usize, text: &str) -> (String, String) {
 
 struct Steps {
     start: String,
-    stop: String,
+    lasts: String,
 }
 
-/// Has the scheduler take over, and says at the end whether it still did. `number`: its place among [`schedulers`].
-fn steps(scheduler: &Scheduler, number: usize, path: &str) -> Steps {
-    let policy_file = policy_file(number);
-    let as_before = format!("[ -z \"$knob\" ] || echo $knob >{CACHE_KNOB}; echo status=0");
+/// Has the scheduler take over; and says whether it still schedules.
+fn steps(scheduler: &Scheduler, path: &str) -> Steps {
     let knob = |on: u32| format!("echo {on} 2>&1 >{CACHE_KNOB}; grep -qx {on} {CACHE_KNOB}; echo status=$?");
+    let always = "echo status=0".to_owned();
     match scheduler {
         // A kernel without the knob has none to switch off.
         Scheduler::Kernel => Steps {
             start: format!("if [ -e {CACHE_KNOB} ]; then {}; else echo status=0; fi", knob(0)),
-            stop: as_before,
+            lasts: always,
         },
-        Scheduler::KernelCache => Steps { start: knob(1), stop: as_before },
+        Scheduler::KernelCache => Steps { start: knob(1), lasts: always },
         Scheduler::Hearth(_) => Steps {
             // Its planner loads programs of its own when the scheduler runs already.
             start: format!(
-                "{HEARTH} start --policy {policy_file}; echo status=$?\n\
+                "{HEARTH} start --policy {POLICY_FILE}; started=$?; echo status=$started\n\
+                 [ $started = 0 ] || exit 1\n\
                  for try in $(seq 100); do {HEARTH} status | grep -q 'last step' && break; usleep 100000; done"
             ),
-            stop: format!(
-                "if grep -qx enabled {STATE}; then ended=0; else ended=1; {HEARTH} status; fi\n\
-                 {HEARTH} stop 2>&1; echo status=$ended"
+            lasts: format!(
+                "if grep -qx enabled {STATE}; then echo status=0; else {HEARTH} status; echo status=1; fi"
             ),
         },
         Scheduler::Other(other) => other_steps(other, path),
@@ -239,16 +217,12 @@ fn other_steps(other: &Other, path: &str) -> Steps {
              if grep -qx enabled {STATE}; then echo status=0; else\n\
              if kill -0 $scheduler 2>/dev/null; then echo \"(it runs, and has loaded none in {LOAD_S} s)\"\n\
              else wait $scheduler; echo \"(it ended with exit code $?, and has loaded none)\"; fi\n\
-             {told}; echo status=1; fi"
+             {told}; echo status=1; exit 1; fi\n\
+             sleep {SETTLE_S}"
         ),
-        stop: format!(
-            "if grep -qx enabled {STATE} && [ \"$(cat {LOADED})\" = \"$loaded\" ]; then ended=0; \
-             else ended=1; fi\n\
-             {told}\n\
-             if kill -INT $scheduler 2>/dev/null; then\n\
-             for try in $(seq 100); do grep -qx enabled {STATE} || break; usleep 100000; done; fi\n\
-             if grep -qx enabled {STATE}; then echo S >/proc/sysrq-trigger; sleep 1; fi\n\
-             kill -KILL $scheduler 2>/dev/null; wait $scheduler 2>/dev/null; echo status=$ended"
+        lasts: format!(
+            "{told}\n\
+             grep -qx enabled {STATE} && [ \"$(cat {LOADED})\" = \"$loaded\" ]; echo status=$?"
         ),
     }
 }
@@ -269,23 +243,22 @@ pub(crate) struct Said {
     pub(crate) measures: BTreeMap<String, f64>,
 }
 
-/// Whether all went well in a turn, of what the guest printed; `shuffled`: see there.
+/// Whether all went well in a round, of what the guest printed.
 pub(crate) fn check(
     output: &Output,
     work: &Work,
     scheduler: &Scheduler,
-    place: usize,
-    shuffled: usize,
+    round: u32,
 ) -> Result<Said, EmulateError> {
     let name = scheduler.name();
-    let of = |section: &str| format!("{section}-{place}");
-    let (started, start) = status(output, &of("start"), &name)?;
+    let of = |section: &str| format!("{section}-{round}");
+    let (started, start) = status(output, START, &name)?;
     if started != 0 {
         return Err(EmulateError::NoScheduler { scheduler: name, last_lines: start });
     }
-    let (ended, stop) = status(output, &of("stop"), &name)?;
+    let (ended, lasts) = status(output, &of("lasts"), &name)?;
     if ended != 0 {
-        return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: stop });
+        return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: lasts });
     }
     if work.before.is_some() {
         let (code, last_lines) = status(output, &of("before"), &name)?;
@@ -293,20 +266,20 @@ pub(crate) fn check(
             return Err(EmulateError::Before { scheduler: name, code, last_lines });
         }
     }
-    let (code, _) = status(output, &of("command"), &name)?;
+    let (code, _) = status(output, &region(round), &name)?;
     if code != 0 {
         let last_lines = output.section(&of("said")).map(|said| said.lines.clone()).unwrap_or_default();
         return Err(EmulateError::Command { scheduler: name, code, last_lines });
     }
     counted(output, "symbols", &name)?;
-    let said = counted(output, &format!("shuffle-{shuffled}"), &name)?;
+    let said = counted(output, &of("shuffle"), &name)?;
     let frames = said.iter().find_map(|line| line.strip_prefix("frames="));
     let what = || format!("the guest does not say where its files are: {}", said.join(" | "));
     let nowhere = || EmulateError::Counts { scheduler: name.clone(), what: what() };
     let frames = frames.map(str::to_owned).ok_or_else(nowhere)?;
     let (_, lines) = status(output, &of("measures"), &name)?;
     let measures = measures::read(&lines).map_err(|what| EmulateError::Measures { scheduler: name, what })?;
-    let scheduler = if matches!(scheduler, Scheduler::Other(_)) { stop } else { Vec::new() };
+    let scheduler = if matches!(scheduler, Scheduler::Other(_)) { lasts } else { Vec::new() };
     Ok(Said { frames, scheduler, measures })
 }
 
@@ -336,6 +309,7 @@ fn status(output: &Output, section: &str, scheduler: &str) -> Result<(i32, Vec<S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Files;
     use hearth_guest::Section;
     use hearth_policy::Policy;
 
@@ -347,10 +321,9 @@ mod tests {
     fn script(command: &[&str], scheduler: &Scheduler, seed: u64) -> String {
         let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
         let folder = Path::new("/home/it's here");
-        text(
-            &Work { copies: 3, shuffled_mib: 32, folder, ..work(&command) },
-            &Job::one(scheduler.clone(), seed),
-        )
+        let work = Work { copies: 3, shuffled_mib: 32, folder, ..work(&command) };
+        let job = Job::one(scheduler.clone(), seed);
+        start(&job, work.path) + &text(&work, &job)
     }
 
     fn hearth() -> Scheduler {
@@ -360,23 +333,22 @@ mod tests {
     #[test]
     fn words_reach_the_command_as_they_are() {
         let text = script(&["sh", "-c", "echo '$x' \"y\""], &Scheduler::Kernel, 2);
-        assert!(text.contains("run command-0 3 2 cold -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
+        assert!(text.contains("run command-1 3 2 cold -- 'sh' '-c' 'echo '\\''$x'\\'' \"y\"')"), "{text}");
         assert!(text.contains("cd '/home/it'\\''s here';"), "{text}");
         assert!(text.contains("sleep 2; usleep 674\n"), "{text}");
     }
 
     #[test]
-    fn turns_of_a_round_find_files_in_the_same_place() {
-        let turn = |round| Turn { scheduler: Scheduler::Kernel, round };
-        let job = Job { turns: [0, 1, 1, 2, 2].map(turn).into(), seed: 3 };
-        assert_eq!([0, 1, 2, 3, 4].map(|place| shuffled(&job, place)), [0, 1, 1, 3, 3]);
+    fn each_round_and_each_draw_has_a_seed_of_its_own() {
         let command = ["true".to_owned()];
-        let text = text(&work(&command), &job);
-        for place in 0..5 {
-            assert_eq!(text.contains(&format!("section shuffle-{place}\n")), shuffled(&job, place) == place);
-            assert!(text.contains(&format!("run command-{place} 1 ")));
+        let job = Job { rounds: 0..=2, ..Job::one(Scheduler::Kernel, 3) };
+        let again = Job { is_again: true, ..job.clone() };
+        let [once, twice] = [&job, &again].map(|job| text(&work(&command), job));
+        for (round, seed) in [(0, 3), (1, 3), (2, 3 + SEEDS)] {
+            assert!(once.contains(&format!("shuffle 8 {seed} ")), "{once}");
+            assert!(once.contains(&format!("run command-{round} 1 {seed} ")), "{once}");
         }
-        assert!(text.contains(&format!("shuffle 8 {} ", 3 + SEEDS)));
+        assert!(twice.contains(&format!("run command-2 1 {} ", 3 + SEEDS * (AGAIN + 1))), "{twice}");
     }
 
     #[test]
@@ -394,11 +366,11 @@ mod tests {
         let text =
             text(&Work { before: Some("it's me &"), ..work(&command) }, &Job::one(Scheduler::Kernel, 1));
         let places = [
-            "section before-0",
+            "section before-1",
             "setsid sh -c 'it'\\''s me &'",
-            "section command-0",
+            "section command-1",
             "kill -TERM -- -$before",
-            "section stop-0",
+            "section lasts-1",
         ]
         .map(|part| text.find(part).unwrap_or_else(|| panic!("no {part}: {text}")));
         assert!(places.is_sorted(), "{text}");
@@ -407,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn only_hearth_is_started_and_stopped() {
+    fn only_hearth_is_started() {
         assert!(script(&["true"], &hearth(), 1).contains("/hearth start --policy"));
         assert!(!script(&["true"], &Scheduler::Kernel, 1).contains("/hearth start"));
         let text = script(&["true"], &other(), 1);
@@ -418,10 +390,10 @@ mod tests {
 
     fn other() -> Scheduler {
         let command = ["/opt/it's mine/scx", "-s", "5000"].map(str::to_owned).into();
-        Scheduler::Other(Other { name: "scx -s 5000".into(), command })
+        Scheduler::Other(Other { name: "scx -s 5000".into(), command, files: Files::default() })
     }
 
-    fn output(start: i32, code: i32, stop: i32) -> Output {
+    fn output(start: i32, code: i32, lasts: i32) -> Output {
         let section = |name: &str, lines: &[String]| Section { name: name.into(), lines: lines.to_vec() };
         let with_status = |name: &str, status: i32, said: &str| {
             section(name, &[said.to_owned(), format!("status={status}")])
@@ -429,12 +401,12 @@ mod tests {
         Output {
             sections: vec![
                 with_status("symbols", 0, "pid=1 comm=2"),
-                with_status("shuffle-0", 0, "frames=1f"),
-                with_status("start-0", start, "no BTF"),
-                section("command-0", &[format!("status={code}")]),
-                section("said-0", &["oh dear".to_owned()]),
-                with_status("measures-0", 0, "p99_us 12"),
-                with_status("stop-0", stop, "a stall"),
+                with_status("shuffle-1", 0, "frames=1f"),
+                with_status("start", start, "no BTF"),
+                section("command-1", &[format!("status={code}")]),
+                section("said-1", &["oh dear".to_owned()]),
+                with_status("measures-1", 0, "p99_us 12"),
+                with_status("lasts-1", lasts, "a stall"),
             ],
             status: 0,
             kernel_log: Vec::new(),
@@ -444,7 +416,7 @@ mod tests {
 
     #[test]
     fn what_went_wrong_first_is_told_with_what_was_said() {
-        let check = |output: &Output, scheduler| check(output, &work(&[]), &scheduler, 0, 0);
+        let check = |output: &Output, scheduler| check(output, &work(&[]), &scheduler, 1);
         let error = |output: Output| check(&output, hearth()).unwrap_err().to_string();
         let said = |scheduler: Vec<String>| Said {
             frames: "1f".into(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * What a guest gets from its host after it has booted: hearth-load pause has the
- * machine stand still until the host goes on with it, hearth-load prints the file that
- * the host has put into QEMU's fw_cfg as opt/hearth.
+ * machine stand still until the host goes on with it, when nothing else runs there;
+ * hearth-load prints the file that the host has put into QEMU's fw_cfg as opt/hearth.
  *
  * Both go through ports, so both happen at the same instruction each time. The host copies
  * the file into a huge page, many bytes at a port's write; a page of another sort might be
@@ -24,6 +24,10 @@
 /* pvpanic: a guest that says that it has panicked is paused. */
 #define PANIC_PORT 0x505
 #define PANICKED 1
+
+/* A second. */
+#define MOST_TRIES 1000
+#define TRY_US 1000
 
 #define SELECT_PORT 0x510
 #define DATA_PORT 0x511
@@ -135,6 +139,32 @@ static int print(const struct file *file)
 	return failed;
 }
 
+/* How many tasks run, this one among them; 0 if the kernel does not say. */
+static int running(void)
+{
+	FILE *file = fopen("/proc/loadavg", "r");
+	int tasks = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%*s %*s %*s %d/", &tasks) != 1)
+		tasks = 0;
+	fclose(file);
+	return tasks;
+}
+
+/*
+ * The host stops a machine's CPUs at a time of its own, all but the one that asks for it. Nobody
+ * notices that where the others idle.
+ */
+static void wait_for_rest(void)
+{
+	int tries;
+
+	for (tries = 0; tries < MOST_TRIES && running() != 1; tries++)
+		usleep(TRY_US);
+}
+
 int main(int argc, char **argv)
 {
 	struct file file;
@@ -143,6 +173,7 @@ int main(int argc, char **argv)
 	if (ioperm(PANIC_PORT, 1, 1) || ioperm(SELECT_PORT, 2, 1) || ioperm(DMA_PORT, 8, 1))
 		return fail("ports");
 	if (argc > 1 && !strcmp(argv[1], "pause")) {
+		wait_for_rest();
 		outb(PANICKED, PANIC_PORT);
 		return 0;
 	}

@@ -83,12 +83,30 @@ impl Boot {
     pub(crate) fn with(
         &self,
         qemu: &mut Command,
+        limit: Duration,
         work: impl FnOnce(&mut Child) -> Result<(), GuestError>,
     ) -> Result<(), GuestError> {
         let mut child = self.spawn(qemu)?;
         let done = self.attempt(&mut child, work);
-        child.wait().map_err(not_started)?;
+        let status = child.wait().map_err(not_started)?;
+        self.within(limit, status)?;
         done
+    }
+
+    /// Whether QEMU, which has ended, did so within a limit.
+    fn within(&self, limit: Duration, status: ExitStatus) -> Result<(), GuestError> {
+        if status.code() != Some(KILLED_BY_TIMEOUT) {
+            return Ok(());
+        }
+        Err(GuestError::TimeLimit {
+            limit,
+            tail: tail(&self.read(self.console()), &self.read(self.results())),
+        })
+    }
+
+    /// What the guest said, behind what was said `before`; nothing if it did not come to its end.
+    pub(crate) fn output(&self, before: &str) -> Option<Output> {
+        Output::parse(&(before.to_owned() + &self.read(self.results())), &self.read(self.console()))
     }
 
     /// Does something with QEMU, which is ended if that fails.
@@ -106,12 +124,14 @@ impl Boot {
         })
     }
 
-    /// Runs QEMU to its end and reads what the guest wrote; `begin` does what QEMU needs to begin.
+    /// Runs QEMU to its end and reads what the guest wrote, behind what was said `before` it; `begin` does what QEMU
+    /// needs to begin.
     pub(crate) fn run(
         &self,
         mut qemu: Command,
         limit: Duration,
         stop: &AtomicBool,
+        before: &str,
         begin: impl FnOnce(&mut Child) -> Result<(), GuestError>,
     ) -> Result<Output, GuestError> {
         let mut child = self.spawn(&mut qemu)?;
@@ -120,21 +140,14 @@ impl Boot {
             return Err(error);
         }
         let Some(status) = wait(child, stop).map_err(not_started)? else { return Err(GuestError::Stopped) };
-        let console = self.read(self.console());
-        let results = self.read(self.results());
-        if status.code() == Some(KILLED_BY_TIMEOUT) {
-            return Err(GuestError::TimeLimit { limit, tail: tail(&console, &results) });
-        }
-        match Output::parse(&results, &console) {
-            Some(output) => Ok(output),
-            None => Err(GuestError::Incomplete {
-                qemu: format!("QEMU: {status} {}", self.read(self.errors()).trim()),
-                tail: tail(&console, &results),
-            }),
-        }
+        self.within(limit, status)?;
+        self.output(before).ok_or_else(|| GuestError::Incomplete {
+            qemu: format!("QEMU: {status} {}", self.read(self.errors()).trim()),
+            tail: tail(&self.read(self.console()), &self.read(self.results())),
+        })
     }
 
-    fn read(&self, path: PathBuf) -> String {
+    pub(crate) fn read(&self, path: PathBuf) -> String {
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::boot::{self, Boot};
-use crate::state::{self, State};
+use crate::state::{self, Key, State};
 use crate::{GuestError, Output, image, install, libraries::libraries};
 
 /// Without these features a kernel copies and clears memory by words. With them it does so by bytes, each of which is
@@ -106,6 +106,16 @@ impl Shape {
     }
 }
 
+/// What a guest does first, and others that do the same share.
+#[derive(Debug, Clone)]
+struct Preparation {
+    script: String,
+    files: BTreeMap<PathBuf, PathBuf>,
+}
+
+/// Waits for the rest of a script, and runs it.
+const GO_ON: &str = "\nhearth-load pause\ncd /\nhearth-load | cpio -idu 2>/dev/null\n. /rest\n";
+
 /// A plugin of QEMU.
 #[derive(Debug, Clone)]
 struct Plugin {
@@ -126,6 +136,7 @@ pub struct Guest {
     kernel_arguments: String,
     icount_shift: u32,
     plugin: Option<Plugin>,
+    preparation: Option<Preparation>,
     files: BTreeMap<PathBuf, PathBuf>,
     limit: Duration,
 }
@@ -143,6 +154,7 @@ impl Guest {
             kernel_arguments: String::new(),
             icount_shift: ICOUNT_SHIFT,
             plugin: None,
+            preparation: None,
             files: BTreeMap::new(),
             limit: Duration::from_secs(600),
         }
@@ -200,8 +212,8 @@ impl Guest {
         self
     }
 
-    /// Has QEMU load a plugin, with its arguments by name. One that moves the guest's clock has one more, `clock`: a
-    /// file that says where the clock begins, and that it writes at the end if there is none.
+    /// Has QEMU load a plugin, with its arguments by name. One that moves the guest's clock has two more, both files:
+    /// `begin` says where the clock begins, and `clock` where it has come to at the end.
     #[must_use]
     pub fn plugin(mut self, library: &Path, arguments: &[(&str, String)]) -> Self {
         let mut option = escaped(&library.to_string_lossy());
@@ -209,6 +221,15 @@ impl Guest {
             option += &format!(",{name}={}", escaped(value));
         }
         self.plugin = Some(Plugin { library: library.to_owned(), option });
+        self
+    }
+
+    /// Has the guest do this first, with these files, by their places in the guest; [`Self::run`]'s script goes on in
+    /// the same shell, and what this one printed comes first. Where guests begin with a state, those that do the same
+    /// first share one. If it ends the shell, that is the guest's end.
+    #[must_use]
+    pub fn first(mut self, script: &str, files: BTreeMap<PathBuf, PathBuf>) -> Self {
+        self.preparation = Some(Preparation { script: script.to_owned(), files });
         self
     }
 
@@ -256,30 +277,88 @@ impl Guest {
         }
         let boot = Boot::new()?;
         if !self.begins_with_state() {
-            image::write_all(&boot.initrd(), script, &self.files)?;
-            return boot.run(self.qemu(&kernel, &boot), self.limit, stop, |_| Ok(()));
+            let (script, files) = self.whole(script);
+            image::write_all(&boot.initrd(), &script, &files)?;
+            return boot.run(self.qemu(&kernel, &boot), self.limit, stop, "", |_| Ok(()));
         }
-        image::write_own(&boot.initrd())?;
-        let nothing = |first: &Boot, clock: &Path| {
-            image::write_own(&first.initrd())?;
-            image::write_given(&first.given(), "", &BTreeMap::new())?;
-            let mut qemu = Self { plugin: self.clock_plugin(clock), ..self.clone() }.qemu(&kernel, first);
-            state::tell(&mut qemu, first, &first.given());
-            Ok(qemu)
+        let found = self.state(&kernel, &boot);
+        // Who interrupts this program interrupts QEMU, too.
+        let state = match found {
+            Err(_) if stop.load(Ordering::Relaxed) => return Err(GuestError::Stopped),
+            Err(state::Failure::Ended(output)) => return Ok(output),
+            Err(state::Failure::Error(error)) => return Err(error),
+            Ok(state) => state,
         };
-        let initrd = boot.initrd();
-        let mut of_kind = vec![kernel.as_path(), initrd.as_path()];
-        // The time at which things happen in a boot is the plugin's doing.
-        of_kind.extend(
-            self.clock_plugin(Path::new("")).and(self.plugin.as_ref()).map(|of| of.library.as_path()),
-        );
-        let state = State::of(&of_kind, &self.told(), nothing)?;
-        image::write_given(&boot.given(), script, &self.files)?;
-        let plugin = self.clock_plugin(&state.clock()).or_else(|| self.plugin.clone());
-        let mut qemu = Self { plugin, ..self.clone() }.qemu(&kernel, &boot);
-        state::tell(&mut qemu, &boot, &boot.given());
-        state.tell(&mut qemu);
-        boot.run(qemu, self.limit, stop, |qemu| state::go_on(qemu, &boot))
+        let name = if self.preparation.is_some() { image::REST } else { image::SCRIPT };
+        image::write_given(&boot.given(), name, script, &self.files)?;
+        let qemu = self.qemu_with(&kernel, &boot, Some(&state), None);
+        boot.run(qemu, self.limit, stop, &state.said()?, |qemu| state::go_on(qemu, &boot))
+    }
+
+    /// What tells guests apart that do not do the same: all but the plugin's arguments.
+    pub fn digest(&self, script: &str) -> Result<u64, GuestError> {
+        let boot = Boot::new()?;
+        let (kernel, kind) = (install::kernel_image(self.kernel), self.kind(&boot)?);
+        let mut key = Key::of(&self.told())?.with_files(kind.iter().map(PathBuf::as_path))?;
+        key = key.with_files([kernel.as_path()])?;
+        if let Some(Preparation { script, files }) = &self.preparation {
+            key = key.with(script).with_placed(files)?;
+        }
+        Ok(key.with(script).with_placed(&self.files)?.number())
+    }
+
+    /// The script and the files of a guest that does all of it by itself.
+    fn whole(&self, script: &str) -> (String, BTreeMap<PathBuf, PathBuf>) {
+        let Some(first) = &self.preparation else { return (script.to_owned(), self.files.clone()) };
+        let mut files = first.files.clone();
+        files.extend(self.files.clone());
+        (format!("{}\n{script}", first.script), files)
+    }
+
+    /// The files that a booted guest's state hangs on, beside its kernel: its own, in an archive, and the plugin, whose
+    /// doing is the time at which things happen in a boot.
+    fn kind(&self, boot: &Boot) -> Result<Vec<PathBuf>, GuestError> {
+        image::write_own(&boot.initrd())?;
+        let plugin = self.plugin.as_ref().map(|plugin| plugin.library.clone());
+        Ok([boot.initrd()].into_iter().chain(plugin).collect())
+    }
+
+    /// The state that the guest begins with.
+    fn state(&self, kernel: &Path, boot: &Boot) -> Result<State, state::Failure> {
+        let kind = self.kind(boot)?;
+        let key =
+            Key::of(&self.told())?.with_files(kind.iter().map(PathBuf::as_path))?.with_files([kernel])?;
+        let booted = State::of(key.clone(), self.limit, "", |first, clock| {
+            image::write_own(&first.initrd())?;
+            image::write_given(&first.given(), image::SCRIPT, "", &BTreeMap::new())?;
+            Ok(self.qemu_with(kernel, first, None, Some(clock)))
+        })?;
+        let Some(Preparation { script, files }) = &self.preparation else { return Ok(booted) };
+        let key = key.with(script).with_placed(files)?;
+        State::of(key, self.limit, &booted.said()?, |first, clock| {
+            image::write_own(&first.initrd())?;
+            image::write_given(&first.given(), image::SCRIPT, &format!("{script}{GO_ON}"), files)?;
+            Ok(self.qemu_with(kernel, first, Some(&booted), Some(clock)))
+        })
+    }
+
+    /// QEMU for a guest that begins with a state, or boots, and whose clock is told at the end where that is asked for.
+    fn qemu_with(&self, kernel: &Path, boot: &Boot, state: Option<&State>, clock: Option<&Path>) -> Command {
+        let mut guest = self.clone();
+        if let Some(plugin) = &mut guest.plugin {
+            let begin = state.map(State::clock);
+            for (name, file) in [("begin", begin.as_deref()), ("clock", clock)] {
+                if let Some(file) = file {
+                    plugin.option += &format!(",{name}={}", escaped(&file.to_string_lossy()));
+                }
+            }
+        }
+        let mut qemu = guest.qemu(kernel, boot);
+        state::tell(&mut qemu, boot, &boot.given());
+        if let Some(state) = state {
+            state.tell(&mut qemu);
+        }
+        qemu
     }
 
     /// Whether a guest of its kind that has booted is as good as one that boots. Not beside a plugin where QEMU's clock
@@ -292,12 +371,6 @@ impl Guest {
         }
     }
 
-    /// The plugin that moves the clock, if there is one, which begins where a file says.
-    fn clock_plugin(&self, clock: &Path) -> Option<Plugin> {
-        let Plugin { library, option } = self.plugin.clone().filter(|_| self.mode == Mode::Timed)?;
-        Some(Plugin { library, option: format!("{option},clock={}", escaped(&clock.to_string_lossy())) })
-    }
-
     fn qemu(&self, kernel: &Path, boot: &Boot) -> Command {
         let mut qemu = boot::qemu_within(self.limit);
         self.tell(&mut qemu, kernel, boot);
@@ -305,7 +378,7 @@ impl Guest {
     }
 
     /// What QEMU is told of the machine: all that a booted guest's state hangs on, but files. Those that are left out
-    /// here are in [`State::of`]'s files, in others of these, or come after the boot.
+    /// here are in the [`Key`]'s files, in others of these, or come after the boot.
     fn told(&self) -> String {
         // A field that is new has to be thought of here.
         let Self {
@@ -318,6 +391,7 @@ impl Guest {
             memory_mib: _,
             node_memory_mib: _,
             plugin: _,
+            preparation: _,
             files: _,
             limit: _,
         } = self;

@@ -11,6 +11,10 @@ use cpio::newc::{Builder, trailer};
 use crate::{GuestError, programs};
 
 const INIT: &str = include_str!("init.sh");
+/// The script that init runs.
+pub(crate) const SCRIPT: &str = "script";
+/// The script that goes on where that one has paused.
+pub(crate) const REST: &str = "rest";
 pub(crate) const BUSYBOX: &str = "/bin/busybox";
 const FOLDERS: [&str; 8] = ["bin", "dev", "proc", "root", "run", "sys", "tmp", "var"];
 
@@ -24,14 +28,15 @@ pub(crate) fn write_own(archive: &Path) -> Result<(), GuestError> {
     write(archive, &contents)
 }
 
-/// Writes an archive with the script, and `files`: from a path in the guest to one of the host.
+/// Writes an archive with a script as `name`, and `files`: from a path in the guest to one of the host.
 pub(crate) fn write_given(
     archive: &Path,
+    name: &str,
     script: &str,
     files: &BTreeMap<PathBuf, PathBuf>,
 ) -> Result<(), GuestError> {
     let mut contents = read(files)?;
-    contents.insert("script".to_owned(), script.as_bytes().to_vec());
+    contents.insert(name.to_owned(), script.as_bytes().to_vec());
     write(archive, &contents)
 }
 
@@ -44,7 +49,7 @@ pub(crate) fn write_all(
     let mut contents = read(&own_files())?;
     contents.extend(read(files)?);
     contents.insert("init".to_owned(), INIT.as_bytes().to_vec());
-    contents.insert("script".to_owned(), script.as_bytes().to_vec());
+    contents.insert(SCRIPT.to_owned(), script.as_bytes().to_vec());
     write(archive, &contents)
 }
 

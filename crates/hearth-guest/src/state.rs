@@ -2,13 +2,14 @@
 //!
 //! A kind is a kernel, a QEMU, the guest's own files and all that QEMU is told of the machine. Its first guest has no
 //! script: when all is mounted, its init pauses the machine (`programs/load.c`), and QEMU writes the machine into a
-//! file. Guests with scripts begin with that file, and get script and files from the host.
+//! file. Guests with scripts begin with that file, and get script and files from the host. So do those that prepare
+//! something that others share: they pause once more, and are written into a file of their own.
 //!
 //! They do the same each time, as guests that boot do, but for one thing: what QEMU does after it has read the file,
 //! it does beside the guest's CPUs, and one of its threads (that which frees memory, `call_rcu`) makes a CPU's turn
 //! end when it has something to do. So CPUs do not go on before that thread has come to rest.
 
-use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, hash_map::DefaultHasher};
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -20,16 +21,73 @@ use serde_json::json;
 
 use crate::boot::Boot;
 use crate::monitor::{LOOK, Monitor, wrong};
-use crate::{GuestError, install};
+use crate::{GuestError, Output, install};
 
-/// So many states are kept, those that were used last; one has some 130 MB.
-const KEPT: usize = 24;
+/// So many states are kept, those that were used last; one has some 130 MB, and what it prepares.
+const KEPT: usize = 36;
 /// The thread rests if it has waited for something to do for so long. While it has, it looks every 10 ms.
 const REST: Duration = Duration::from_millis(150);
+/// What QEMU is told before the state that a guest begins with.
+const INCOMING: &str = "-incoming";
 /// What it may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The system call in which it waits: `futex`.
 const FUTEX: &str = "202 ";
+
+/// What makes a guest what it is, as a number.
+#[derive(Clone)]
+pub(crate) struct Key(DefaultHasher);
+
+impl Key {
+    /// Of a guest of this QEMU, which is told so.
+    pub(crate) fn of(told: &str) -> Result<Self, GuestError> {
+        let mut hasher = DefaultHasher::new();
+        install::qemu_version()?.hash(&mut hasher);
+        Ok(Self(hasher).with(told))
+    }
+
+    pub(crate) fn with(mut self, text: &str) -> Self {
+        text.hash(&mut self.0);
+        self
+    }
+
+    /// With the contents of files.
+    pub(crate) fn with_files<'a>(
+        mut self,
+        files: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<Self, GuestError> {
+        for file in files {
+            fs::read(file).map_err(GuestError::file(file))?.hash(&mut self.0);
+        }
+        Ok(self)
+    }
+
+    /// With files of the host, and their places in the guest.
+    pub(crate) fn with_placed(mut self, files: &BTreeMap<PathBuf, PathBuf>) -> Result<Self, GuestError> {
+        for (guest, host) in files {
+            guest.hash(&mut self.0);
+            self = self.with_files([host.as_path()])?;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// Why there is no state.
+pub(crate) enum Failure {
+    /// The guest came to its end before it paused, and said this.
+    Ended(Output),
+    Error(GuestError),
+}
+
+impl From<GuestError> for Failure {
+    fn from(error: GuestError) -> Self {
+        Self::Error(error)
+    }
+}
 
 /// The state of a kind of guest.
 pub(crate) struct State {
@@ -37,23 +95,17 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of guests that these files make what they are, and of which QEMU is told the rest in `told`; made if
-    /// there is none. `boot` makes the command of the guest that boots, whose plugin says in a file where its clock
-    /// has come to.
+    /// The state of guests of a key; made if there is none. `boot` makes the command of the guest that comes to it, whose
+    /// plugin says in a file where its clock has come to, and `before` is what was said before that guest began.
     pub(crate) fn of(
-        files: &[&Path],
-        told: &str,
+        key: Key,
+        limit: Duration,
+        before: &str,
         boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
-    ) -> Result<Self, GuestError> {
+    ) -> Result<Self, Failure> {
         let folder = install::states();
         fs::create_dir_all(&folder).map_err(GuestError::file(&folder))?;
-        let mut hasher = DefaultHasher::new();
-        install::qemu_version()?.hash(&mut hasher);
-        for file in files {
-            fs::read(file).map_err(GuestError::file(file))?.hash(&mut hasher);
-        }
-        told.hash(&mut hasher);
-        let file = folder.join(format!("{:016x}", hasher.finish()));
+        let file = folder.join(format!("{:016x}", key.number()));
         let lock = file.with_extension("lock");
         let lock = File::create(&lock).map_err(GuestError::file(&lock))?;
         lock.lock().map_err(GuestError::file(&file))?;
@@ -63,10 +115,16 @@ impl State {
                 File::options().append(true).open(&file).and_then(|of| of.set_modified(SystemTime::now()));
             used.map_err(GuestError::file(&file))?;
         } else {
-            make(&file, boot)?;
+            make(&file, limit, before, boot)?;
             drop_oldest(&folder);
         }
         Ok(Self { file })
+    }
+
+    /// What its guest had printed.
+    pub(crate) fn said(&self) -> Result<String, GuestError> {
+        let file = said(&self.file);
+        fs::read_to_string(&file).map_err(GuestError::file(&file))
     }
 
     /// What says where the guest's clock had come to, if a plugin moves it.
@@ -76,7 +134,7 @@ impl State {
 
     /// What QEMU is told for a guest that begins with this state.
     pub(crate) fn tell(&self, qemu: &mut Command) {
-        qemu.arg("-S").arg("-incoming").arg(format!("file:{}", self.file.display()));
+        qemu.arg("-S").arg(INCOMING).arg(format!("file:{}", self.file.display()));
     }
 }
 
@@ -102,16 +160,24 @@ fn clock(state: &Path) -> PathBuf {
     state.with_extension("clock")
 }
 
+fn said(state: &Path) -> PathBuf {
+    state.with_extension("said")
+}
+
 fn make(
     file: &Path,
+    limit: Duration,
+    before: &str,
     boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
-) -> Result<(), GuestError> {
+) -> Result<(), Failure> {
     let first = Boot::new()?;
-    let (new, clock) = (file.with_extension("new"), clock(file));
-    // That of a state that was not finished, if it is there.
-    let _ = fs::remove_file(&clock);
-    let mut qemu = boot(&first, &clock)?;
-    first.with(&mut qemu, |qemu| {
+    let new = file.with_extension("new");
+    let mut qemu = boot(&first, &clock(file))?;
+    let begins_with_state = qemu.get_args().any(|argument| argument == INCOMING);
+    let done = first.with(&mut qemu, limit, |qemu| {
+        if begins_with_state {
+            go_on(qemu, &first)?;
+        }
         let mut monitor = Monitor::connect(&first.monitor(), qemu)?;
         monitor.wait_while("query-status", "status", &["running", "prelaunch"])?;
         monitor.execute("migrate", json!({ "uri": format!("file:{}", new.display()) }))?;
@@ -120,8 +186,15 @@ fn make(
             "completed" => monitor.execute("quit", json!({})).map(drop),
             other => Err(wrong(format!("the state of a booted guest could not be written: {other}"))),
         }
-    })?;
-    fs::rename(&new, file).map_err(GuestError::file(file))
+    });
+    let results = before.to_owned() + &first.read(first.results());
+    match done {
+        Err(error) => Err(first.output(before).map_or(Failure::Error(error), Failure::Ended)),
+        Ok(()) => {
+            fs::write(said(file), results).map_err(GuestError::file(file))?;
+            Ok(fs::rename(&new, file).map_err(GuestError::file(file))?)
+        }
+    }
 }
 
 fn drop_oldest(folder: &Path) {
@@ -133,7 +206,7 @@ fn drop_oldest(folder: &Path) {
     for state in states.iter().skip(KEPT) {
         // Who cannot be dropped takes room, and no more.
         let _ = fs::remove_file(state).and_then(|()| fs::remove_file(state.with_extension("lock")));
-        let _ = fs::remove_file(clock(state));
+        let _ = (fs::remove_file(clock(state)), fs::remove_file(said(state)));
     }
 }
 

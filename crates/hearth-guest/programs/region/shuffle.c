@@ -54,10 +54,9 @@ static void shuffle_node(int node, uint64_t bytes, uint64_t *state)
 	if (syscall(SYS_set_mempolicy, MPOL_BIND, &mask, MOST_NODES + 1))
 		return;
 	memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (memory == MAP_FAILED || madvise(memory, 2 * bytes, MADV_NOHUGEPAGE))
+	if (memory == MAP_FAILED || madvise(memory, 2 * bytes, MADV_NOHUGEPAGE) ||
+	    madvise(memory, 2 * bytes, MADV_POPULATE_WRITE))
 		die("%lu bytes of node %d", 2 * bytes, node);
-	for (i = 0; i < 2 * count; i++)
-		memory[i * PAGE] = 1;
 	order = any_order(count, state);
 	for (i = 0; i < count; i++)
 		if (madvise(memory + 2 * order[i] * PAGE, PAGE, MADV_DONTNEED))

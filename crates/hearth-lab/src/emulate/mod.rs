@@ -45,8 +45,8 @@ pub struct Arguments {
     /// means, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
     seeds: u64,
-    /// Let the schedulers take turns in one guest for each seed, so many rounds; what is reported then are ratios of
-    /// pairs of the same round, with their interval, and whether they differ
+    /// Run so many rounds in one guest for each scheduler and seed; what is reported then are ratios of pairs of the
+    /// same round and seed, with their interval, and whether they differ
     #[arg(long, value_name = "N", value_parser = rounds)]
     rounds: Option<u32>,
     /// Run so many copies of the command at once; each has its number, from 0, in HEARTH_COPY
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Take a program along that the command runs, with its libraries
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
-    /// What a shell of the guest runs before the command in each turn, under the same scheduler, and uncounted: it
+    /// What a shell of the guest runs before the command in each round, under the same scheduler, and uncounted: it
     /// starts a server, for example, which is ended after the command
     #[arg(long, value_name = "SHELL")]
     before: Option<String>,
@@ -76,7 +76,11 @@ pub struct Arguments {
     /// The guest's memory in MiB [default: as the files make likely]
     #[arg(long, value_name = "MIB", value_parser = memory)]
     memory: Option<usize>,
-    /// When a guest that has not ended is killed; with --rounds, for each turn
+    /// Keep what comes of each guest in a folder, and run none again that would do the same: what was interrupted goes
+    /// on, and a scheduler that has changed is compared anew with others that have not
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// When a guest that has not ended is killed; with --rounds, for each round
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     limit: Duration,
     /// Show each program as well
@@ -113,7 +117,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = interrupt::flag()?;
     let bar = Bar::new(plan.jobs.len());
     let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
-    let results = run_all(&plan.emulation, &plan.jobs, threads, stop, &bar);
+    let results = run_all(&plan.emulation, &plan.jobs, threads, plan.kept.as_ref(), stop, &bar);
     bar.finish();
     let (comparison, errors) = plan.collect(results);
     if !comparison.schedulers.is_empty() {
@@ -133,10 +137,8 @@ impl Progress for Bar {
 }
 
 fn name(job: &Job) -> String {
-    match &job.turns[..] {
-        [turn] => format!("{}, seed {}", turn.scheduler.name(), job.seed),
-        turns => format!("{} turns, seed {}", turns.len(), job.seed),
-    }
+    let again = if job.is_again { " again" } else { "" };
+    format!("{}{again}, seed {}", job.scheduler.name(), job.seed)
 }
 
 #[derive(Serialize)]

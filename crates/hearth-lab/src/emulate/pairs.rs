@@ -1,4 +1,4 @@
-//! Rounds: what pairs of runs, of two schedulers in the same round of the same guest, say of them.
+//! Rounds: what pairs of runs, of two schedulers in the same round of the same seed, say of them.
 
 use super::comparison::{MEASURES, PAIRED, Summary, is_rate};
 use hearth_emulate::{Run, Scheduler};
@@ -24,8 +24,7 @@ pub struct PairsOf {
     pub measures: BTreeMap<String, Difference>,
 }
 
-/// Of each scheduler but the first, and of the first once more, which comes first: what turns of a guest leave to
-/// each other, and chance, are in its interval.
+/// Of each scheduler but the first, and of the first once more, which comes first: what chance does is in its interval.
 pub fn of(schedulers: &[Scheduler], runs: &[Vec<Run>], again: &[Run]) -> Vec<PairsOf> {
     let (Some(base), Some(name)) = (runs.first(), schedulers.first().map(Scheduler::name)) else {
         return Vec::new();

@@ -9,9 +9,10 @@ use hearth_command::failure::Failure;
 use hearth_command::names::{self, POLICY};
 use hearth_command::program;
 use hearth_emulate::{
-    EmulateError, Emulation, Files, Job, Named, Other, Outcome, Run, Scheduler, Turn, topology,
+    EmulateError, Emulation, Files, Job, Kept, Named, Other, Outcome, Run, Scheduler, topology,
 };
 use hearth_machine::located;
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +25,7 @@ const SLOW: f64 = 4.0;
 pub struct Plan {
     pub emulation: Emulation,
     pub jobs: Vec<Job>,
-    /// What each turn of each job is.
-    places: Vec<Vec<Place>>,
+    pub kept: Option<Kept>,
     schedulers: Vec<Scheduler>,
     command: String,
     seeds: Vec<u64>,
@@ -39,10 +39,10 @@ impl Plan {
     pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let machine = machine(&arguments.machine)?;
         let mut files = Files::default();
-        let schedulers = schedulers(&separate(&arguments.schedulers), &mut files)?;
+        let schedulers = schedulers(&separate(&arguments.schedulers))?;
         topology::shape(&machine).map_err(Failure::input)?;
         let has_others = schedulers.iter().any(|scheduler| matches!(scheduler, Scheduler::Other(_)));
-        let lacks_config = has_others && !files.add_kernel_config();
+        let lacks_config = has_others && !Files::default().add_kernel_config();
         let command = taken_along(arguments, &mut files).map_err(Failure::input)?;
         let path = env::var("PATH").map_or_else(|_| OWN_PATH.into(), |path| format!("{path}:{OWN_PATH}"));
         let emulation = Emulation {
@@ -61,16 +61,10 @@ impl Plan {
         };
         emulation.check().map_err(|error| Failure::Code(4, error.into()))?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();
-        let places = places(&schedulers, &seeds, arguments.rounds);
-        let turn =
-            |place: &Place| Turn { scheduler: schedulers[place.scheduler].clone(), round: place.round };
-        let jobs = places
-            .iter()
-            .map(|(seed, places)| Job { turns: places.iter().map(turn).collect(), seed: *seed })
-            .collect();
-        let places = places.into_iter().map(|(_, places)| places).collect();
+        let jobs = jobs(&schedulers, &seeds, arguments.rounds);
+        let kept = arguments.keep.as_deref().map(Kept::in_folder).transpose().map_err(Failure::input)?;
         let (command, rounds) = (arguments.command.join(" "), arguments.rounds);
-        Ok(Self { emulation, jobs, places, schedulers, command, seeds, rounds, lacks_config })
+        Ok(Self { emulation, jobs, kept, schedulers, command, seeds, rounds, lacks_config })
     }
 
     /// What a reader of the figures should know beforehand.
@@ -94,42 +88,42 @@ impl Plan {
 
     /// How many runs there are to be.
     pub fn runs(&self) -> usize {
-        self.places.iter().flatten().filter(|place| place.round > 0).count()
+        self.jobs.iter().flat_map(|job| job.rounds.clone()).filter(|&round| round > 0).count()
     }
 
     /// The finished runs side by side, and what went wrong with the others.
     pub fn collect(&self, results: Vec<Outcome>) -> (Comparison, Vec<EmulateError>) {
-        let mut runs: Vec<Vec<Run>> = self.schedulers.iter().map(|_| Vec::new()).collect();
+        let mut runs: BTreeMap<String, Vec<Run>> = BTreeMap::new();
         let mut again = Vec::new();
         let (mut errors, mut endings) = (Vec::new(), Vec::new());
         let any_ran = results.iter().flatten().flatten().any(Result::is_ok);
-        for (job, result) in results.into_iter().enumerate() {
-            let turns = match result {
-                Ok(turns) => turns,
+        for (job, result) in self.jobs.iter().zip(results) {
+            let rounds = match result {
+                Ok(rounds) => rounds,
                 Err(error) => {
                     errors.extend((!error.is_interruption()).then_some(error));
                     continue;
                 }
             };
-            for (place, result) in self.places[job].iter().zip(turns) {
-                let scheduler = &self.schedulers[place.scheduler];
+            for (round, result) in job.rounds.clone().zip(rounds).filter(|&(round, _)| round > 0) {
                 match result {
-                    Ok(_) if place.round == 0 => {}
-                    Ok(run) if place.is_again => again.push(run),
-                    Ok(run) => runs[place.scheduler].push(run),
+                    Ok(run) if job.is_again => again.push(run),
+                    Ok(run) => runs.entry(run.scheduler.clone()).or_default().push(run),
                     // Beside others that were compared, this is what came of it.
-                    Err(error) if any_ran && is_ending(&error, scheduler) => endings.push(Ending {
-                        scheduler: scheduler.name(),
-                        seed: self.jobs[job].seed,
-                        round: place.round,
+                    Err(error) if any_ran && is_ending(&error, &job.scheduler) => endings.push(Ending {
+                        scheduler: job.scheduler.name(),
+                        seed: job.seed,
+                        round,
                         what: error.to_string(),
                     }),
                     Err(error) => errors.push(error),
                 }
             }
         }
-        let done = runs.iter().map(Vec::len).sum::<usize>() + again.len() + endings.len();
+        let done = runs.values().map(Vec::len).sum::<usize>() + again.len() + endings.len();
         let partial = done < self.runs();
+        let of = |scheduler: &Scheduler| runs.get(&scheduler.name()).cloned().unwrap_or_default();
+        let runs: Vec<Vec<Run>> = self.schedulers.iter().map(of).collect();
         let pairs = self.rounds.map_or_else(Vec::new, |_| pairs::of(&self.schedulers, &runs, &again));
         let named = self.schedulers.iter().zip(runs);
         let schedulers = named.filter_map(|(scheduler, runs)| {
@@ -154,53 +148,26 @@ impl Plan {
     }
 }
 
-/// What a turn of a guest is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    /// By its number.
-    scheduler: usize,
-    /// 0: not counted.
-    round: u32,
-    /// It is the first scheduler once more, which shows what turns of one guest leave to each other.
-    is_again: bool,
-}
-
-/// The turns of each guest, with its seed. Without rounds each run has a guest of its own: seeds outside, schedulers
-/// inside, so that what an interruption leaves can be compared. With rounds a seed is a guest; its rounds run forwards
-/// and backwards in turn (ABBA), beginning with another scheduler for each seed. The first turn is not counted: no other finds memory as new.
-fn places(schedulers: &[Scheduler], seeds: &[u64], rounds: Option<u32>) -> Vec<(u64, Vec<Place>)> {
-    let Some(rounds) = rounds else {
-        let one = |scheduler| vec![Place { scheduler, round: 1, is_again: false }];
-        let of_seed = |&seed: &u64| (0..schedulers.len()).map(move |scheduler| (seed, one(scheduler)));
-        return seeds.iter().flat_map(of_seed).collect();
-    };
+/// The guests. Without rounds each run has one of its own: seeds outside, schedulers inside, so that what an
+/// interruption leaves can be compared. With rounds a scheduler has one for each seed, in which the first round is not
+/// counted: no other finds memory as new. The first scheduler has a second one for each seed, in which all is drawn
+/// once more: what chance does is in the difference.
+fn jobs(schedulers: &[Scheduler], seeds: &[u64], rounds: Option<u32>) -> Vec<Job> {
+    let one = |seed: u64| schedulers.iter().map(move |scheduler| Job::one(scheduler.clone(), seed));
+    let Some(rounds) = rounds else { return seeds.iter().flat_map(|&seed| one(seed)).collect() };
+    let of_rounds = |job: Job| Job { rounds: 0..=rounds, ..job };
     let of_seed = |&seed: &u64| {
-        let round = |round: u32| {
-            let mut turns: Vec<Place> = (0..=schedulers.len())
-                .map(|number| Place {
-                    scheduler: number % schedulers.len(),
-                    round,
-                    is_again: number == schedulers.len(),
-                })
-                .collect();
-            let length = turns.len();
-            turns.rotate_left((seed as usize - 1) % length);
-            if round.is_multiple_of(2) {
-                turns.reverse();
-            }
-            turns
-        };
-        let first = Place { scheduler: 0, round: 0, is_again: false };
-        (seed, std::iter::once(first).chain((1..=rounds).flat_map(round)).collect())
+        let again = one(seed).take(1).map(|job| Job { is_again: true, ..job });
+        again.chain(one(seed)).map(of_rounds)
     };
-    seeds.iter().map(of_seed).collect()
+    seeds.iter().flat_map(of_seed).collect()
 }
 
-/// The program that loads Hearth's scheduler, which every guest has: beside this one, or on PATH.
+/// The program that loads Hearth's scheduler: beside this one, or on PATH.
 fn hearth() -> Result<PathBuf, Failure> {
     program::find("hearth").ok_or_else(|| {
         Failure::Failed(anyhow!(
-            "the program `hearth`, which every guest has, is neither beside this one nor on PATH; \
+            "the program `hearth` is neither beside this one nor on PATH; \
              `make build` in Hearth's sources builds it"
         ))
     })
@@ -230,9 +197,9 @@ fn separate(text: &str) -> Vec<&str> {
 }
 
 /// The schedulers by name, each once. Those that a command loads come along.
-fn schedulers(names: &[&str], files: &mut Files) -> Result<Vec<Scheduler>, Failure> {
+fn schedulers(names: &[&str]) -> Result<Vec<Scheduler>, Failure> {
     let schedulers: Vec<Scheduler> =
-        names.iter().map(|name| scheduler(name.trim(), files)).collect::<Result<_, _>>()?;
+        names.iter().map(|name| scheduler(name.trim())).collect::<Result<_, _>>()?;
     for (index, scheduler) in schedulers.iter().enumerate() {
         let name = scheduler.name();
         if schedulers[..index].iter().any(|other| other.name() == name) {
@@ -244,21 +211,22 @@ fn schedulers(names: &[&str], files: &mut Files) -> Result<Vec<Scheduler>, Failu
     Ok(schedulers)
 }
 
-fn scheduler(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
+fn scheduler(text: &str) -> Result<Scheduler, Failure> {
     match Named::from(text) {
         Named::Policy(name) => Ok(Scheduler::Hearth(Box::new(names::live_policy(name)?))),
-        Named::Own(name) => Scheduler::own(name).map_or_else(|| other(name, files), Ok),
+        Named::Own(name) => Scheduler::own(name).map_or_else(|| other(name), Ok),
     }
 }
 
 /// The scheduler that a command loads.
-fn other(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
+fn other(text: &str) -> Result<Scheduler, Failure> {
     let words = shlex::split(text).ok_or_else(|| {
         Failure::Input(anyhow!(
             "the scheduler {text:?} has a quote that does not end; write it as for a shell"
         ))
     })?;
     let Some((program, arguments)) = words.split_first() else { return Err(unknown(text)) };
+    let mut files = Files::default();
     let program = match files.add_program(program) {
         Ok(place) => place.display().to_string(),
         Err(EmulateError::NoProgram(_)) => return Err(unknown(program)),
@@ -267,10 +235,9 @@ fn other(text: &str, files: &mut Files) -> Result<Scheduler, Failure> {
     for file in arguments.iter().map(Path::new).filter(|path| path.is_file()) {
         files.add(file, None).map_err(Failure::input)?;
     }
-    Ok(Scheduler::Other(Other {
-        name: text.to_owned(),
-        command: [vec![program], arguments.to_vec()].concat(),
-    }))
+    files.add_kernel_config();
+    let command = [vec![program], arguments.to_vec()].concat();
+    Ok(Scheduler::Other(Other { name: text.to_owned(), command, files }))
 }
 
 fn unknown(name: &str) -> Failure {
@@ -314,7 +281,7 @@ mod tests {
     use super::*;
 
     fn error(names: &[&str]) -> String {
-        match schedulers(names, &mut Files::default()) {
+        match schedulers(names) {
             Err(Failure::Input(error)) => error.to_string(),
             other => panic!("{other:?}"),
         }
@@ -323,28 +290,27 @@ mod tests {
     #[test]
     fn schedulers_are_found_by_their_names() {
         let names = separate("kernel,kernel-cache,hearth:light,sort -k '1,2'");
-        let mut files = Files::default();
-        let found = schedulers(&names, &mut files).unwrap();
+        let found = schedulers(&names).unwrap();
         let Scheduler::Other(other) = &found[3] else { panic!("{found:?}") };
         assert!(other.command[0].ends_with("/sort") && other.command[1..] == ["-k", "1,2"]);
-        assert!(files.iter().any(|(place, _)| place.ends_with("sort")));
+        assert!(other.files.iter().any(|(place, _)| place.ends_with("sort")));
         assert_eq!(found.iter().map(Scheduler::name).collect::<Vec<_>>(), names);
     }
 
     #[test]
-    fn rounds_run_forwards_and_backwards_with_the_first_scheduler_once_more() {
+    fn with_rounds_a_scheduler_has_a_guest_for_each_seed_and_the_first_has_two() {
         let schedulers = [Scheduler::Kernel, Scheduler::KernelCache];
-        let order = |places: &[Place]| -> Vec<(usize, bool)> {
-            places.iter().map(|place| (place.scheduler, place.is_again)).collect()
+        let said = |jobs: Vec<Job>| -> Vec<String> {
+            let said = |job: Job| {
+                let again = if job.is_again { " again" } else { "" };
+                format!("{}{again} {} {:?}", job.scheduler.name(), job.seed, job.rounds)
+            };
+            jobs.into_iter().map(said).collect()
         };
-        let single = places(&schedulers, &[1, 2], None);
-        assert_eq!(single.iter().map(|(seed, _)| *seed).collect::<Vec<_>>(), [1, 1, 2, 2]);
-        assert!(single.iter().all(|(_, places)| places.len() == 1));
-        let two = places(&schedulers, &[1, 2], Some(2));
-        let (first, second, again) = ((0, false), (1, false), (0, true));
-        assert_eq!(order(&two[0].1), [first, first, second, again, again, second, first]);
-        assert_eq!(order(&two[1].1), [first, second, again, first, first, again, second]);
-        assert!(two[0].1.iter().map(|place| place.round).eq([0, 1, 1, 1, 2, 2, 2]));
+        let single = ["kernel 1 1..=1", "kernel-cache 1 1..=1", "kernel 2 1..=1", "kernel-cache 2 1..=1"];
+        assert_eq!(said(jobs(&schedulers, &[1, 2], None)), single);
+        let rounds = ["kernel again 5 0..=3", "kernel 5 0..=3", "kernel-cache 5 0..=3"];
+        assert_eq!(said(jobs(&schedulers, &[5], Some(3))), rounds);
     }
 
     #[test]
