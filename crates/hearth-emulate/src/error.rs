@@ -36,6 +36,14 @@ pub enum EmulateError {
         /// What the system said: in the message, so no source besides.
         error: io::Error,
     },
+    /// A folder for what comes of guests that cannot be had.
+    #[error("{path} cannot keep runs: {error}; --keep takes a folder, which is made if it is not there")]
+    Keep {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// What a guest needs is not there, or too old.
     #[error(transparent)]
     NotReady(GuestError),

@@ -57,7 +57,7 @@ impl Slot {
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> EmulateError {
     let path = path.to_owned();
-    move |error| EmulateError::File { path, error }
+    move |error| EmulateError::Keep { path, error }
 }
 
 #[cfg(test)]

@@ -31,8 +31,13 @@ pub fn of(schedulers: &[Scheduler], runs: &[Vec<Run>], again: &[Run]) -> Vec<Pai
     };
     let others =
         schedulers.iter().zip(runs).skip(1).map(|(scheduler, runs)| (scheduler.name(), runs.as_slice()));
-    let all = std::iter::once((name + AGAIN, again)).chain(others);
+    let all = std::iter::once((self::again(&name), again)).chain(others);
     all.filter_map(|(name, runs)| of_one(name, base, runs)).collect()
+}
+
+/// What a scheduler is called where it is compared with itself.
+pub fn again(name: &str) -> String {
+    format!("{name}{AGAIN}")
 }
 
 fn of_one(scheduler: String, base: &[Run], runs: &[Run]) -> Option<PairsOf> {

@@ -59,10 +59,10 @@ impl Plan {
             memory_mib: arguments.memory,
             limit: arguments.limit,
         };
+        let kept = arguments.keep.as_deref().map(Kept::in_folder).transpose().map_err(Failure::input)?;
         emulation.check().map_err(|error| Failure::Code(4, error.into()))?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();
         let jobs = jobs(&schedulers, &seeds, arguments.rounds);
-        let kept = arguments.keep.as_deref().map(Kept::in_folder).transpose().map_err(Failure::input)?;
         let (command, rounds) = (arguments.command.join(" "), arguments.rounds);
         Ok(Self { emulation, jobs, kept, schedulers, command, seeds, rounds, lacks_config })
     }

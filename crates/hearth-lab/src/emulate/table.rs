@@ -1,7 +1,8 @@
 //! A comparison as text for a terminal.
 
 use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary, is_rate};
-use super::{pairs, programs};
+use super::pairs::{self, PairsOf};
+use super::programs;
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
@@ -93,15 +94,21 @@ fn own_measures(comparison: &Comparison) -> Table {
     for name in comparison.own_measures() {
         let base = comparison.base().and_then(|base| base.measures.get(name));
         let rows = comparison.schedulers.iter().filter_map(|runs| Some((runs, runs.measures.get(name)?)));
+        let of_pairs = |row: &PairsOf| number(row.measures.get(name).map_or_else(String::new, pairs::line));
+        let mut add = |scheduler: &str, figure, against| {
+            let first = [Cell::new(name).add_attribute(Attribute::Bold), Cell::new(scheduler)];
+            table.add_row(first.into_iter().chain([figure, against]));
+        };
         for (index, (runs, figure)) in rows.enumerate() {
-            let against = if has_pairs {
-                let pairs = comparison.pairs.iter().find(|row| row.scheduler == runs.name);
-                number(pairs.and_then(|row| row.measures.get(name)).map_or_else(String::new, pairs::line))
-            } else {
-                change_of(name, figure, base.filter(|_| index > 0))
+            let against = match comparison.pairs.iter().find(|row| row.scheduler == runs.name) {
+                Some(row) => of_pairs(row),
+                None => change_of(name, figure, base.filter(|_| index > 0 && !has_pairs)),
             };
-            let first = [Cell::new(name).add_attribute(Attribute::Bold), Cell::new(&runs.name)];
-            table.add_row(first.into_iter().chain([spread(figure, format::significant), against]));
+            add(&runs.name, spread(figure, format::significant), against);
+            let again = pairs::again(&runs.name);
+            if let Some(again) = comparison.pairs.iter().find(|row| row.scheduler == again) {
+                add(&again.scheduler, Cell::new(""), of_pairs(again));
+            }
         }
     }
     table
@@ -153,6 +160,7 @@ mod tests {
     use super::super::comparison::MEASURES;
     use super::super::comparison::tests::comparison;
     use super::*;
+    use hearth_emulate::{Run, Scheduler};
     use hearth_report::measure::markdown;
 
     #[test]
@@ -183,6 +191,20 @@ mod tests {
     fn the_docs_tell_of_each_measure() {
         let table = markdown(&MEASURES);
         assert!(include_str!("../../../../docs/emulate.md").contains(&table), "docs/emulate.md:\n{table}");
+    }
+
+    #[test]
+    fn of_what_the_command_measured_the_first_scheduler_is_compared_with_itself_too() {
+        let mut compared = comparison(&[("kernel", &[(8, 1)]), ("a", &[(4, 1)])]);
+        let runs: Vec<Vec<Run>> = compared.schedulers.iter().map(|of| of.runs.clone()).collect();
+        compared.pairs = pairs::of(&[Scheduler::Kernel, Scheduler::KernelCache], &runs, &runs[0]);
+        compared.pairs[1].scheduler = "a".into();
+        let said = own_measures(&compared).to_string();
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains("requests_per_s")).collect();
+        let ends = ["kernel", "kernel again", "a"].map(|name| lines.iter().any(|line| line.contains(name)));
+        assert_eq!((lines.len(), ends), (3, [true; 3]), "{said}");
+        assert!(lines[1].contains("1.000, too few") && lines[2].contains("0.500, too few"), "{said}");
+        assert!(!lines[0].contains("too few"), "{said}");
     }
 
     #[test]
