@@ -87,7 +87,7 @@ pub enum EmulateError {
         last_lines: Vec<String>,
     },
     /// The scheduler did not last.
-    #[error("the guest's kernel ended {scheduler} during the run{}", said(.last_lines))]
+    #[error("{scheduler} did not schedule to the end of the run{}", said(.last_lines))]
     SchedulerEnded {
         /// Its name.
         scheduler: String,

@@ -3,6 +3,7 @@
 use crate::files::KERNEL_CONFIG;
 use crate::scheduler::Other;
 use crate::{EmulateError, Job, Scheduler, measures};
+use anstream::adapter::strip_str;
 use hearth_guest::Output;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -254,9 +255,10 @@ pub(crate) fn check(
     let of = |section: &str| format!("{section}-{round}");
     let (started, start) = status(output, START, &name)?;
     if started != 0 {
-        return Err(EmulateError::NoScheduler { scheduler: name, last_lines: start });
+        return Err(EmulateError::NoScheduler { scheduler: name, last_lines: plain(start) });
     }
     let (ended, lasts) = status(output, &of("lasts"), &name)?;
+    let lasts = plain(lasts);
     if ended != 0 {
         return Err(EmulateError::SchedulerEnded { scheduler: name, last_lines: lasts });
     }
@@ -281,6 +283,11 @@ pub(crate) fn check(
     let measures = measures::read(&lines).map_err(|what| EmulateError::Measures { scheduler: name, what })?;
     let scheduler = if matches!(scheduler, Scheduler::Other(_)) { lasts } else { Vec::new() };
     Ok(Said { frames, scheduler, measures })
+}
+
+/// Lines without the colours that some schedulers give them, terminal or not.
+fn plain(lines: Vec<String>) -> Vec<String> {
+    lines.iter().map(|line| strip_str(line).to_string()).collect()
 }
 
 /// What was said in a section without which nothing can be counted.
@@ -393,11 +400,15 @@ mod tests {
         Scheduler::Other(Other { name: "scx -s 5000".into(), command, files: Files::default() })
     }
 
+    fn section(name: &str, lines: &[String]) -> Section {
+        Section { name: name.into(), lines: lines.to_vec() }
+    }
+
+    fn with_status(name: &str, status: i32, said: &str) -> Section {
+        section(name, &[said.to_owned(), format!("status={status}")])
+    }
+
     fn output(start: i32, code: i32, lasts: i32) -> Output {
-        let section = |name: &str, lines: &[String]| Section { name: name.into(), lines: lines.to_vec() };
-        let with_status = |name: &str, status: i32, said: &str| {
-            section(name, &[said.to_owned(), format!("status={status}")])
-        };
         Output {
             sections: vec![
                 with_status("symbols", 0, "pid=1 comm=2"),
@@ -418,6 +429,11 @@ mod tests {
     fn what_went_wrong_first_is_told_with_what_was_said() {
         let check = |output: &Output, scheduler| check(output, &work(&[]), &scheduler, 1);
         let error = |output: Output| check(&output, hearth()).unwrap_err().to_string();
+        let coloured = Output {
+            sections: vec![with_status("start", 1, "\u{1b}[31merror\u{1b}[0m no BTF")],
+            ..output(1, 0, 0)
+        };
+        assert!(error(coloured).ends_with("error no BTF"));
         let said = |scheduler: Vec<String>| Said {
             frames: "1f".into(),
             scheduler,

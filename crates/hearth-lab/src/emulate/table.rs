@@ -210,11 +210,11 @@ mod tests {
     #[test]
     fn who_was_ended_is_told_below() {
         let mut compared = comparison(&[("kernel", &[(8, 1)])]);
-        let what = "the guest's kernel ended scx during the run; it had said:\na stall".to_owned();
+        let what = "scx did not schedule to the end of the run; it had said:\na stall".to_owned();
         compared.endings.push(Ending { scheduler: "scx".into(), seed: 2, round: 1, what });
         assert!(
             text(&compared, false)
-                .ends_with("\nSeed 2: the guest's kernel ended scx during the run; it had said:\na stall\n")
+                .ends_with("\nSeed 2: scx did not schedule to the end of the run; it had said:\na stall\n")
         );
     }
 
