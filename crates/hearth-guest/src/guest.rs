@@ -15,8 +15,7 @@ use crate::{GuestError, Output, image, install, libraries::libraries};
 const WORD_STRINGS: &str = ",-erms,-fsrm";
 
 /// How far a deterministic guest's clock moves with each instruction.
-pub const NS_PER_INSTRUCTION: u64 = 1 << ICOUNT_SHIFT;
-const ICOUNT_SHIFT: u32 = 3;
+pub const NS_PER_INSTRUCTION: u64 = 8;
 /// The most that QEMU takes.
 const MOST_ICOUNT_SHIFT: u32 = 10;
 
@@ -113,6 +112,13 @@ struct Preparation {
     files: BTreeMap<PathBuf, PathBuf>,
 }
 
+impl Preparation {
+    /// Of a guest that was of another key before.
+    fn key(&self, before: Key) -> Result<Key, GuestError> {
+        before.with(&self.script).with_placed(&self.files)
+    }
+}
+
 /// Waits for the rest of a script, and runs it.
 const GO_ON: &str = "\nhearth-load pause\ncd /\nhearth-load | cpio -idu 2>/dev/null\n. /rest\n";
 
@@ -134,7 +140,7 @@ pub struct Guest {
     node_memory_mib: Vec<usize>,
     node_distance: u8,
     kernel_arguments: String,
-    icount_shift: u32,
+    ns_per_instruction: f64,
     plugin: Option<Plugin>,
     preparation: Option<Preparation>,
     files: BTreeMap<PathBuf, PathBuf>,
@@ -152,7 +158,7 @@ impl Guest {
             node_memory_mib: Vec::new(),
             node_distance: NODE_DISTANCE,
             kernel_arguments: String::new(),
-            icount_shift: ICOUNT_SHIFT,
+            ns_per_instruction: NS_PER_INSTRUCTION as f64,
             plugin: None,
             preparation: None,
             files: BTreeMap::new(),
@@ -204,11 +210,11 @@ impl Guest {
         self
     }
 
-    /// How far a deterministic guest's clock moves with each instruction, in place of
-    /// [`NS_PER_INSTRUCTION`]: the nearest power of two, 1 to 1024.
+    /// How far the guest's clock moves with each instruction, in place of [`NS_PER_INSTRUCTION`]. A deterministic
+    /// guest takes the nearest power of two, 1 to 1024; that of a timed one is its plugin's.
     #[must_use]
     pub fn ns_per_instruction(mut self, ns: f64) -> Self {
-        self.icount_shift = ns.max(1.0).log2().round().min(f64::from(MOST_ICOUNT_SHIFT)) as u32;
+        self.ns_per_instruction = ns;
         self
     }
 
@@ -297,12 +303,9 @@ impl Guest {
 
     /// What tells guests apart that do not do the same: all but the plugin's arguments.
     pub fn digest(&self, script: &str) -> Result<u64, GuestError> {
-        let boot = Boot::new()?;
-        let (kernel, kind) = (install::kernel_image(self.kernel), self.kind(&boot)?);
-        let mut key = Key::of(&self.told())?.with_files(kind.iter().map(PathBuf::as_path))?;
-        key = key.with_files([kernel.as_path()])?;
-        if let Some(Preparation { script, files }) = &self.preparation {
-            key = key.with(script).with_placed(files)?;
+        let mut key = self.booted(&install::kernel_image(self.kernel), &Boot::new()?)?;
+        if let Some(first) = &self.preparation {
+            key = first.key(key)?;
         }
         Ok(key.with(script).with_placed(&self.files)?.number())
     }
@@ -315,27 +318,26 @@ impl Guest {
         (format!("{}\n{script}", first.script), files)
     }
 
-    /// The files that a booted guest's state hangs on, beside its kernel: its own, in an archive, and the plugin, whose
-    /// doing is the time at which things happen in a boot.
-    fn kind(&self, boot: &Boot) -> Result<Vec<PathBuf>, GuestError> {
-        image::write_own(&boot.initrd())?;
-        let plugin = self.plugin.as_ref().map(|plugin| plugin.library.clone());
-        Ok([boot.initrd()].into_iter().chain(plugin).collect())
+    /// What a booted guest's state hangs on: what QEMU is told, the kernel, the guest's own files, in an archive, and the
+    /// plugin, whose doing is the time at which things happen in a boot.
+    fn booted(&self, kernel: &Path, boot: &Boot) -> Result<Key, GuestError> {
+        let initrd = boot.initrd();
+        image::write_own(&initrd)?;
+        let plugin = self.plugin.as_ref().map(|plugin| plugin.library.as_path());
+        Key::of(&self.told())?.with_files([kernel, initrd.as_path()].into_iter().chain(plugin))
     }
 
     /// The state that the guest begins with.
     fn state(&self, kernel: &Path, boot: &Boot) -> Result<State, state::Failure> {
-        let kind = self.kind(boot)?;
-        let key =
-            Key::of(&self.told())?.with_files(kind.iter().map(PathBuf::as_path))?.with_files([kernel])?;
+        let key = self.booted(kernel, boot)?;
         let booted = State::of(key.clone(), self.limit, "", |first, clock| {
             image::write_own(&first.initrd())?;
             image::write_given(&first.given(), image::SCRIPT, "", &BTreeMap::new())?;
             Ok(self.qemu_with(kernel, first, None, Some(clock)))
         })?;
-        let Some(Preparation { script, files }) = &self.preparation else { return Ok(booted) };
-        let key = key.with(script).with_placed(files)?;
-        State::of(key, self.limit, &booted.said()?, |first, clock| {
+        let Some(first) = &self.preparation else { return Ok(booted) };
+        let Preparation { script, files } = first;
+        State::of(first.key(key)?, self.limit, &booted.said()?, |first, clock| {
             image::write_own(&first.initrd())?;
             image::write_given(&first.given(), image::SCRIPT, &format!("{script}{GO_ON}"), files)?;
             Ok(self.qemu_with(kernel, first, Some(&booted), Some(clock)))
@@ -386,7 +388,7 @@ impl Guest {
             mode,
             node_distance,
             kernel_arguments,
-            icount_shift,
+            ns_per_instruction,
             kernel: _,
             memory_mib: _,
             node_memory_mib: _,
@@ -396,7 +398,7 @@ impl Guest {
             limit: _,
         } = self;
         format!(
-            "{shape:?} {mode:?} {:?} {node_distance} {kernel_arguments} {icount_shift} {}",
+            "{shape:?} {mode:?} {:?} {node_distance} {kernel_arguments} {ns_per_instruction} {}",
             self.memory_of_nodes(),
             self.cpu_model()
         )
@@ -451,8 +453,12 @@ impl Guest {
             }
         }
         if self.mode == Mode::Deterministic {
-            qemu.arg("-icount").arg(format!("shift={},sleep=off", self.icount_shift));
+            qemu.arg("-icount").arg(format!("shift={},sleep=off", self.icount_shift()));
         }
+    }
+
+    fn icount_shift(&self) -> u32 {
+        self.ns_per_instruction.max(1.0).log2().round().min(f64::from(MOST_ICOUNT_SHIFT)) as u32
     }
 
     /// Hardware threads are told of only where the vendor has them.
@@ -508,6 +514,8 @@ mod tests {
             guest().memory_mib(1024),
             guest().shape(Shape::LARGE),
             guest().mode(Mode::Timed),
+            guest().ns_per_instruction(0.3),
+            guest().ns_per_instruction(0.4),
             guest().kernel_arguments("quiet"),
         ]
         .map(|guest| guest.told());
