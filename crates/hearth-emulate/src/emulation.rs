@@ -127,13 +127,13 @@ impl Emulation {
         let of_round = |round: u32| {
             let scheduler = job.scheduler.name();
             let said = script::check(&output, &work, &job.scheduler, round)?;
-            let of_round = |(cycle_ps, regions): &(u64, Vec<Region>)| {
+            let counted = |(cycle_ps, regions): &(u64, Vec<Region>)| {
                 Ok((*cycle_ps, plugin::region(regions, &script::region(round))?))
             };
             let (cycle_ps, region) = counts
                 .as_ref()
                 .map_err(Clone::clone)
-                .and_then(of_round)
+                .and_then(counted)
                 .map_err(|what| EmulateError::Counts { scheduler: scheduler.clone(), what })?;
             Ok(Run {
                 scheduler,
@@ -184,9 +184,10 @@ impl Emulation {
                 Ok(other.files.iter().map(|(guest, host)| (guest.to_owned(), host.to_owned())).collect())
             }
             Scheduler::Hearth(_) => {
-                let what = |error: GuestError| error.to_string();
-                let missing =
-                    |error| EmulateError::Program { program: self.hearth.clone(), what: what(error) };
+                let missing = |error: GuestError| EmulateError::Program {
+                    program: self.hearth.clone(),
+                    what: error.to_string(),
+                };
                 let libraries = hearth_guest::libraries(&self.hearth, &[]).map_err(missing)?;
                 let policy = written(folder.join("policy.toml"), &job.scheduler.policy_text())?;
                 let own = [(script::HEARTH, self.hearth.clone()), (script::POLICY_FILE, policy)];
