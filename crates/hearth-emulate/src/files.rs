@@ -83,13 +83,15 @@ impl Files {
         Ok(())
     }
 
-    /// Adds the configuration of the guest's kernel, which many programs that load BPF read. False if it is not
-    /// here.
-    pub fn add_kernel_config(&mut self) -> bool {
+    /// Adds the configuration of the guest's kernel, which many programs that load BPF read, if it is here.
+    pub fn add_kernel_config(&mut self) {
         let config = hearth_guest::kernel_config();
-        let is_here = config.is_some();
         self.by_place.extend(config.map(|config| (PathBuf::from(KERNEL_CONFIG), config)));
-        is_here
+    }
+
+    /// Whether the configuration of the guest's kernel comes along.
+    pub fn has_kernel_config(&self) -> bool {
+        self.by_place.contains_key(Path::new(KERNEL_CONFIG))
     }
 
     /// Each place in the guest with the host's file.

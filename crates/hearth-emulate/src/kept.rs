@@ -22,9 +22,9 @@ impl Kept {
     /// Keeps runs in a folder, which is made if it is not there.
     ///
     /// # Errors
-    /// One that cannot be made, or is a file.
+    /// One that cannot be made or written to, or is a file.
     pub fn in_folder(folder: &Path) -> Result<Self, EmulateError> {
-        fs::create_dir_all(folder).map_err(at(folder))?;
+        fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder)).map_err(at(folder))?;
         Ok(Self { folder: folder.to_owned() })
     }
 

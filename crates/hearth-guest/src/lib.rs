@@ -26,6 +26,7 @@ mod libraries;
 mod monitor;
 mod output;
 pub mod programs;
+mod run;
 mod state;
 
 pub use error::GuestError;

@@ -27,8 +27,6 @@ use crate::{GuestError, Output, install};
 const KEPT: usize = 36;
 /// The thread rests if it has waited for something to do for so long. While it has, it looks every 10 ms.
 const REST: Duration = Duration::from_millis(150);
-/// What QEMU is told before the state that a guest begins with.
-const INCOMING: &str = "-incoming";
 /// What it may take to come to rest.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The system call in which it waits: `futex`.
@@ -96,11 +94,11 @@ pub(crate) struct State {
 
 impl State {
     /// The state of guests of a key; made if there is none. `boot` makes the command of the guest that comes to it, whose
-    /// plugin says in a file where its clock has come to, and `before` is what was said before that guest began.
+    /// plugin says in a file where its clock has come to; `before` is the state that it begins with, if it does not boot.
     pub(crate) fn of(
         key: Key,
         limit: Duration,
-        before: &str,
+        before: Option<&Self>,
         boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
     ) -> Result<Self, Failure> {
         let folder = install::states();
@@ -134,7 +132,7 @@ impl State {
 
     /// What QEMU is told for a guest that begins with this state.
     pub(crate) fn tell(&self, qemu: &mut Command) {
-        qemu.arg("-S").arg(INCOMING).arg(format!("file:{}", self.file.display()));
+        qemu.arg("-S").arg("-incoming").arg(format!("file:{}", self.file.display()));
     }
 }
 
@@ -167,15 +165,14 @@ fn said(state: &Path) -> PathBuf {
 fn make(
     file: &Path,
     limit: Duration,
-    before: &str,
+    before: Option<&State>,
     boot: impl FnOnce(&Boot, &Path) -> Result<Command, GuestError>,
 ) -> Result<(), Failure> {
     let first = Boot::new()?;
     let new = file.with_extension("new");
     let mut qemu = boot(&first, &clock(file))?;
-    let begins_with_state = qemu.get_args().any(|argument| argument == INCOMING);
     let done = first.with(&mut qemu, limit, |qemu| {
-        if begins_with_state {
+        if before.is_some() {
             go_on(qemu, &first)?;
         }
         let mut monitor = Monitor::connect(&first.monitor(), qemu)?;
@@ -187,11 +184,12 @@ fn make(
             other => Err(wrong(format!("the state of a booted guest could not be written: {other}"))),
         }
     });
-    let results = before.to_owned() + &first.read(first.results());
+    let said_before = before.map(State::said).transpose()?.unwrap_or_default();
+    let results = first.read(first.results());
     match done {
-        Err(error) => Err(first.output(before).map_or(Failure::Error(error), Failure::Ended)),
+        Err(error) => Err(first.output(&said_before).map_or(Failure::Error(error), Failure::Ended)),
         Ok(()) => {
-            fs::write(said(file), results).map_err(GuestError::file(file))?;
+            fs::write(said(file), said_before + &results).map_err(GuestError::file(file))?;
             Ok(fs::rename(&new, file).map_err(GuestError::file(file))?)
         }
     }
@@ -248,4 +246,23 @@ fn freeing(tasks: &Path, pid: &str) -> std::io::Result<Vec<PathBuf>> {
         }
     }
     if found.is_empty() { Err(std::io::Error::other("QEMU has no thread call_rcu")) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_other_contents_or_places_make_another_guest() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = |place: &str, content: &str| {
+            let host = folder.path().join("file");
+            fs::write(&host, content).unwrap();
+            let files = BTreeMap::from([(PathBuf::from(place), host)]);
+            Key(DefaultHasher::new()).with("script").with_placed(&files).unwrap().number()
+        };
+        assert_eq!(key("/policy", "light"), key("/policy", "light"));
+        assert_ne!(key("/policy", "light"), key("/policy", "both"));
+        assert_ne!(key("/policy", "light"), key("/other", "light"));
+    }
 }

@@ -137,8 +137,9 @@ impl Progress for Bar {
 }
 
 fn name(job: &Job) -> String {
-    let again = if job.is_again { " again" } else { "" };
-    format!("{}{again}, seed {}", job.scheduler.name(), job.seed)
+    let scheduler = job.scheduler.name();
+    let scheduler = if job.is_again { pairs::again(&scheduler) } else { scheduler };
+    format!("{scheduler}, seed {}", job.seed)
 }
 
 #[derive(Serialize)]

@@ -41,8 +41,8 @@ impl Plan {
         let mut files = Files::default();
         let schedulers = schedulers(&separate(&arguments.schedulers))?;
         topology::shape(&machine).map_err(Failure::input)?;
-        let has_others = schedulers.iter().any(|scheduler| matches!(scheduler, Scheduler::Other(_)));
-        let lacks_config = has_others && !Files::default().add_kernel_config();
+        let lacks = |scheduler: &Scheduler| matches!(scheduler, Scheduler::Other(other) if !other.files.has_kernel_config());
+        let lacks_config = schedulers.iter().any(lacks);
         let command = taken_along(arguments, &mut files).map_err(Failure::input)?;
         let path = env::var("PATH").map_or_else(|_| OWN_PATH.into(), |path| format!("{path}:{OWN_PATH}"));
         let emulation = Emulation {
@@ -122,7 +122,7 @@ impl Plan {
         }
         let done = runs.values().map(Vec::len).sum::<usize>() + again.len() + endings.len();
         let partial = done < self.runs();
-        let of = |scheduler: &Scheduler| runs.get(&scheduler.name()).cloned().unwrap_or_default();
+        let of = |scheduler: &Scheduler| runs.remove(&scheduler.name()).unwrap_or_default();
         let runs: Vec<Vec<Run>> = self.schedulers.iter().map(of).collect();
         let pairs = self.rounds.map_or_else(Vec::new, |_| pairs::of(&self.schedulers, &runs, &again));
         let named = self.schedulers.iter().zip(runs);

@@ -28,6 +28,7 @@ fn a_wrong_name_is_answered_with_the_nearest() {
         (&["--copies", "0", "--", "true"], "from 1 to 1024"),
         (&["--report", "no/such/folder/x.html", "--", "true"], "no/such/folder"),
         (&["--keep", "/bin/true", "--", "true"], "--keep takes a folder"),
+        (&["--keep", "/proc", "--", "true"], "--keep takes a folder"),
         (&[], "COMMAND"),
     ] {
         let complaint = complaint(&emulate(arguments), 2);
