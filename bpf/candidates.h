@@ -37,11 +37,11 @@ static __always_inline void offer(struct candidate *best, s32 queue, s32 pid, s6
 		*best = (struct candidate){.rank = rank, .queue = queue, .pid = pid};
 }
 
-static __always_inline s64 rank_of_head(s32 queue)
+static __always_inline s64 rank_of_head(s32 queue, s32 cpu)
 {
 	u64 head = head_usage(queue);
 
-	return head == NO_USAGE ? HEARTH_NO_RANK : rank(head, sums.own_credit);
+	return head == NO_USAGE ? HEARTH_NO_RANK : rank(head, credit_here(sums.own_credit, cpu));
 }
 
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
@@ -115,9 +115,9 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 	if (kinds & CANDIDATE_SEARCHED && has_run_queue() && run_queue.waiting > 0)
 		offer_searched(cpu);
 	if (kinds & CANDIDATE_SHARED)
-		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu)));
+		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu), cpu));
 	if (kinds & CANDIDATE_BOUND)
-		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu)));
+		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu), cpu));
 	/* Who would idle goes by what tasks have paid: take_anything. */
 	if (kinds & CANDIDATE_ELSEWHERE && !cpu_ctx(cpu)->is_out_of_work &&
 	    *occupied_cells(index, part_of(shape_at(index), cpu)))

@@ -15,15 +15,30 @@
  * A credit delays a move and never forbids one, and it is bounded: no task is
  * behind its fair share by more than the sum of its credits and one slice.
  *
- * The time credit is CPU time of the task itself, and usage is CPU time over weight,
- * so for a task of more than the common weight it is divided by weight, too: a heavy
- * task is charged little for each slice, and would go on for ever.
+ * Credits are CPU time, and usage is CPU time over weight, so where a task of more than the common
+ * weight ran last they are divided by its weight: a heavy task is charged little for each slice,
+ * and would go on for long. The papers' policies do that to the time credit alone.
  *
  * complex (section 5.4): every task of the run queue that last ran here has the time
  * credit, less fade x the time since.
  */
 #ifndef HEARTH_CREDIT_H
 #define HEARTH_CREDIT_H
+
+/* What a credit counts for where a task of this weight runs. */
+#define WHOLE_CREDIT (1 << 16)
+
+static __always_inline void credit_weigh(struct hearth_task *tc, s32 cpu)
+{
+	if (is_steady())
+		cpu_ctx(cpu)->credit_scale =
+			tc->inverse_weight < WHOLE_CREDIT ? tc->inverse_weight : WHOLE_CREDIT;
+}
+
+static __always_inline u64 credit_here(u64 credit, s32 cpu)
+{
+	return is_steady() ? credit * cpu_ctx(cpu)->credit_scale >> 16 : credit;
+}
 
 /* Of whichever task waits in the queue of `queue`: what `cpu` is to it. */
 static __always_inline u64 credit_of_queue(s32 queue, s32 cpu)
@@ -36,7 +51,7 @@ static __always_inline u64 credit_of_queue(s32 queue, s32 cpu)
 		credit += policy.llc_ns;
 	if (node_of(queue) == node_of(cpu))
 		credit += policy.node_ns;
-	return credit;
+	return credit_here(credit, cpu);
 }
 
 /* Of a task on a CPU, `away` ns after it last ran. */
@@ -60,9 +75,9 @@ static __always_inline u64 credit_of_task(struct hearth_task *tc, s32 pid, s32 c
 }
 
 /* Of the task that runs on a CPU: all there is. */
-static __always_inline u64 running_credit(struct hearth_task *tc)
+static __always_inline u64 running_credit(struct hearth_task *tc, s32 cpu)
 {
-	return sums.own_credit + tc->time_ns;
+	return credit_here(sums.own_credit, cpu) + tc->time_ns;
 }
 
 static __always_inline s64 rank(u64 usage, u64 credit)

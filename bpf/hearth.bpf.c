@@ -57,12 +57,15 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (!tc)
 		return prev_cpu;
 	plan_follow(p, tc);
+	run_note(p, tc);
 	if (!is_placed(tc) && follows_waker(p, tc, prev_cpu, wake_flags))
 		prev_cpu = bpf_get_smp_processor_id();
 	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
+	if (is_steady())
+		move_is_paid(tc, cpu);
 	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
 }
@@ -100,6 +103,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
 	s32 at = scx_bpf_task_cpu(p), cpu = at;
+	u64 will_wait = 0;
 	s32 idle;
 
 	if (!tc) {
@@ -107,6 +111,8 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	false_wait_note(p, tc);
+	if (enq_flags & SCX_ENQ_WAKEUP)
+		run_note(p, tc);
 	usage_update(p, tc);
 	/* From one queue to another, where the kernel moves it. */
 	queue_left(tc);
@@ -119,6 +125,8 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
+	if (is_steady() && enq_flags & SCX_ENQ_WAKEUP)
+		will_wait = wait_expect(cpu, queued_at(cpu));
 	usage_request(tc, !(enq_flags & SCX_ENQ_WAKEUP));
 	wait_begin(tc);
 	if (has_run_queue() && !is_placed(tc))
@@ -130,7 +138,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	if (cpu != at && claim_idle(cpu))
 		idle = cpu;
 	else
-		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu);
+		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu, will_wait);
 	if (idle >= 0)
 		wake(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
@@ -152,16 +160,17 @@ static __always_inline void look_again(s32 cpu)
 }
 
 /* Of the task that runs here. */
-static __always_inline s64 running_rank(struct hearth_task *tc)
+static __always_inline s64 running_rank(struct hearth_task *tc, s32 cpu)
 {
-	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc));
+	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc, cpu));
 }
 
 static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
-	cc->running_rank = running_rank(tc);
+	credit_weigh(tc, cpu);
+	cc->running_rank = running_rank(tc, cpu);
 	cc->running_usage = usage_of(tc);
 }
 
@@ -216,7 +225,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		if (tc && !leaves(prev, tc, cpu)) {
 			usage_update(prev, tc);
 			usage_request(tc, true);
-			kept_rank = running_rank(tc);
+			kept_rank = running_rank(tc, cpu);
 		}
 	}
 	cc->is_out_of_work = is_steady() && !is_runnable && queued_at(cpu) <= 0;
@@ -287,6 +296,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
 	if (is_crowd(waiting_at(cpu)))
 		task_set_slice(p, slice_of(tc, cpu));
+	run_begin(p, tc, cpu);
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->is_held = false;
@@ -340,6 +350,7 @@ void BPF_STRUCT_OPS(hearth_enable, struct task_struct *p)
 	if (!tc)
 		return;
 	tc->charged_ns = p->se.sum_exec_runtime;
+	tc->woke_ns = p->se.sum_exec_runtime;
 	tc->has_joined = true;
 }
 
@@ -421,6 +432,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 	tc->runs_in = NO_FRAGMENT;
 	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
+	tc->woke_ns = p->se.sum_exec_runtime;
 	tc->epoch = epoch;
 	return 0;
 }
@@ -441,6 +453,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(bound_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
+		cpu_ctx(i)->credit_scale = WHOLE_CREDIT;
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
 		cpu_ctx(i)->moves_from = NO_CPU;

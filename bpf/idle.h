@@ -34,7 +34,8 @@ verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 }
 
 /* An idle CPU for a task that waits at a CPU. */
-static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at)
+static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at,
+					u64 will_wait)
 {
 	s32 attached = attached_to(p, tc);
 
@@ -43,7 +44,7 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 	if (attached >= 0)
 		return scx_bpf_test_and_clear_cpu_idle(attached) ? attached : NO_CPU;
 	if (is_steady() && tc->last_cpu >= 0)
-		return idle_cpu_in_reach(p, tc, at);
+		return idle_cpu_in_reach(p, tc, at, will_wait);
 	return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
@@ -58,9 +59,9 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	s32 cpu;
 
 	if (is_attached())
-		return any_idle_cpu(p, tc, prev_cpu);
+		return any_idle_cpu(p, tc, prev_cpu, 0);
 	if (is_steady() && !begins_near)
-		return claim_near(p, prev_cpu);
+		return claim_near(p, tc, prev_cpu, wait_expect(prev_cpu, queued_at(prev_cpu)));
 	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */
 		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&
@@ -90,6 +91,8 @@ static __always_inline void wake(s32 cpu)
  * CPU looked, or has paid for the move by now. The first that may go elsewhere are looked at. */
 verified_alone int spill(s32 queue)
 {
+	s32 at = cpu_of_queue(queue);
+	u64 will_wait = is_steady() ? wait_expect(at, queued_at(at) - 1) : 0;
 	struct task_struct *p;
 	u32 looks = 0;
 
@@ -100,8 +103,8 @@ verified_alone int spill(s32 queue)
 		if (!tc || is_kept_apart(p, tc))
 			continue;
 		if (is_steady())
-			wait_collect(tc, cpu_of_queue(queue));
-		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, cpu_of_queue(queue));
+			wait_collect(tc, at);
+		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, at, will_wait);
 		if (idle >= 0)
 			wake(idle);
 		if (++looks == MOST_LOOKS)

@@ -63,8 +63,9 @@ struct hearth_topology {
 	/* Whether CPUs are threads of the same core. */
 	u32 has_siblings;
 	u32 pad;
-	/* What a task pays that moves to another cache domain of its node, and to another node; see
-	 * moves.h. */
+	/* What a task pays that moves to another CPU of its cache domain, to another domain of its
+	 * node, and to another node; see moves.h. */
+	u64 cpu_move_ns;
 	u64 cache_move_ns;
 	u64 node_move_ns;
 	u32 domain_of[HEARTH_MAX_CPUS];
@@ -228,6 +229,12 @@ struct hearth_task {
 	 * since it last paid for a move; see moves.h. */
 	u64 waits_since;
 	u64 waited_ns;
+	/* The same, beside idle CPUs of its own cache. */
+	u64 waited_near_ns;
+	/* steady: how long it usually runs before it sleeps, and what it had run when it last woke;
+	 * see moves.h. */
+	u64 usually_ns;
+	u64 woke_ns;
 	/* steady: what it asks for beyond what it has had, as usage; see usage.h. */
 	u64 request;
 	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of

@@ -1,24 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moves: under a steady policy a task moves to another cache when staying has cost it as much as
- * moving would.
+ * Moves: under a steady policy a task moves to another CPU when staying has cost it, or is about to
+ * cost it, as much as moving would.
  *
- * What a move costs is the machine's (topology): the private cache filled anew from memory. A task
- * that waits while CPUs of other caches idle collects what it has waited, over all its waits; when
- * that reaches the cost of the move to one of them it may be taken there, and begins anew. So
- * together its waits beside idle CPUs and its moves cost at most twice what the best decision would
- * have cost, and nobody has to know the future. It is the rule that Black, Gupta and Weber (1989)
- * have for pages.
+ * What a move costs is the machine's (topology): the private cache filled anew. A task that waits
+ * while other CPUs idle collects what it has waited, over all its waits. When that, and what it
+ * will yet wait as far as can be told, reaches the cost of the move to one of them, it may be taken
+ * there, and begins anew. So together its waits beside idle CPUs and its moves cost at most twice
+ * what the best decision would have cost, and nobody has to know the future. It is the rule that
+ * Black, Gupta and Weber (1989) have for pages.
  *
- *   within a cache     at once: an idle CPU takes what waits
- *   to another cache   after topology.cache_move_ns beside idle CPUs
- *   to another node    after topology.node_move_ns
+ *   to a CPU of its cache   topology.cpu_move_ns     from the last-level cache
+ *   to another cache        topology.cache_move_ns   from memory
+ *   to another node         topology.node_move_ns    from memory that stays behind
  *
- * Waits are collected when a task begins to run where it waited, and at each tick of the CPU where
- * it waits. So a CPU idles beside a task for the cost of the move, and two ticks.
+ * Waits are collected when a task begins to run where it waited, when an idle CPU looks at it, and
+ * at each tick of the CPU where it waits. So a CPU idles beside a task for the cost of the move,
+ * and two ticks.
  *
- * One thing moves a task at once: it is woken by who is about to sleep. Its partner's data is warm
- * in the cache of the CPU that wakes it, and nobody needs that CPU any more, so it goes there.
+ * What a task will wait yet is what the one that runs there has left of its usual run, from one
+ * sleep to the next; and where it has none left, as much as it has run already. So who wakes behind
+ * a computation goes to an idle CPU at once, and who wakes behind a request that will soon be
+ * answered waits for it.
+ *
+ * One thing moves a task to another cache at once: it is woken by who is about to sleep. Its
+ * partner's data is warm in the cache of the CPU that wakes it, and nobody needs that CPU any more,
+ * so it goes there.
  */
 #ifndef HEARTH_MOVES_H
 #define HEARTH_MOVES_H
@@ -42,8 +49,10 @@ static __always_inline u32 distance(s32 one, s32 other)
 
 static __always_inline u64 cost_of_move(u32 distance)
 {
-	if (!is_steady() || distance == DISTANCE_CACHE)
+	if (!is_steady())
 		return 0;
+	if (distance == DISTANCE_CACHE)
+		return topology.cpu_move_ns;
 	return distance == DISTANCE_NODE ? topology.cache_move_ns : topology.node_move_ns;
 }
 
@@ -71,29 +80,72 @@ static __always_inline void wait_begin(struct hearth_task *tc)
 		tc->waits_since = scx_bpf_now();
 }
 
+/* A task wakes: it has run since it last did. */
+static __always_inline void run_note(struct task_struct *p, struct hearth_task *tc)
+{
+	u64 ran = p->se.sum_exec_runtime - tc->woke_ns;
+
+	if (!is_steady() || !ran)
+		return;
+	tc->usually_ns = (3 * tc->usually_ns + ran) / 4;
+	tc->woke_ns += ran;
+}
+
+/* A task begins to run. */
+static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	if (!is_steady())
+		return;
+	cc->runs_since = scx_bpf_now();
+	cc->ran_ns = p->se.sum_exec_runtime - tc->woke_ns;
+	cc->usually_ns = tc->usually_ns;
+}
+
+/* What it will cost that a task waits for a CPU, beside so many others. Who runs there runs on for
+ * as long as it usually does; if it has run for longer, then for as long again. Each of the others
+ * is taken to run for as long, too: the task waits for those before it, and those behind it for it.
+ */
+static __always_inline u64 wait_expect(s32 cpu, s64 others)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	u64 now = scx_bpf_now(), ran = cc->ran_ns, more;
+
+	if (now > cc->runs_since)
+		ran += now - cc->runs_since;
+	more = ran < cc->usually_ns ? cc->usually_ns - ran : ran;
+	return more + (others > 0 ? others * cc->usually_ns : 0);
+}
+
 /* How far a cell is from a CPU. */
 static __always_inline u32 distance_of_cell(u32 cell, s32 cpu)
 {
 	return distance(member(cell, first_member(cell)), cpu);
 }
 
-/* A task has waited for a CPU: collects for how long one of another cache has idled beside it. */
+/* A task has waited for a CPU: collects for how long another has idled beside it. */
 verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
 {
-	u64 now = scx_bpf_now(), longest = 0;
+	u64 now = scx_bpf_now(), longest = 0, near = 0;
 	u32 i;
 
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 		u64 since = cell_ctx(cell)->idle_since;
 
-		if (cell_ctx(cell)->idle <= 0 || distance_of_cell(cell, cpu) == DISTANCE_CACHE)
+		if (cell_ctx(cell)->idle <= 0)
 			continue;
 		if (since < tc->waits_since)
 			since = tc->waits_since;
-		if (since < now && now - since > longest)
+		if (since >= now)
+			continue;
+		if (now - since > longest)
 			longest = now - since;
+		if (distance_of_cell(cell, cpu) == DISTANCE_CACHE && now - since > near)
+			near = now - since;
 	}
+	tc->waited_near_ns += near;
 	tc->waited_ns += longest;
 	tc->waits_since = now;
 	return 0;
@@ -113,20 +165,36 @@ static __always_inline bool has_to_move(struct task_struct *p, s32 cpu)
 	return !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || cpu_ctx(cpu)->is_held;
 }
 
-/* Whether a task that waits at one CPU has paid for the move to another. A member of a gang goes
- * by its row. */
-static __always_inline bool has_paid(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu)
+/* Whether what a task has waited beside idle CPUs, and will wait yet, is as much as a move costs.
+ */
+static __always_inline bool pays(struct hearth_task *tc, u32 far, u64 will_wait)
 {
-	return tc->counted & COUNTED_MEMBER || tc->last_cpu < 0 || has_to_move(p, at) ||
-	       distance(tc->last_cpu, cpu) == DISTANCE_CACHE ||
-	       tc->waited_ns >= cost_of_move(distance(at, cpu));
+	u64 waited = far == DISTANCE_CACHE ? tc->waited_near_ns : tc->waited_ns;
+
+	return waited + will_wait >= cost_of_move(far);
+}
+
+/* Whether a task that waits at one CPU may be taken to another, which idles. A member of a gang
+ * goes by its row. */
+static __always_inline bool may_move(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu)
+{
+	u32 far = distance(at, cpu);
+
+	if (tc->counted & COUNTED_MEMBER || tc->last_cpu < 0 || tc->last_cpu == cpu ||
+	    has_to_move(p, at))
+		return true;
+	if (distance(tc->last_cpu, cpu) == DISTANCE_CACHE)
+		far = DISTANCE_CACHE;
+	return pays(tc, far, wait_expect(at, queued_at(at) - 1));
 }
 
 /* A task is taken to an idle CPU for what it has waited, and begins anew. */
 static __always_inline void move_is_paid(struct hearth_task *tc, s32 cpu)
 {
-	if (tc->last_cpu >= 0 && distance(tc->last_cpu, cpu) != DISTANCE_CACHE)
-		tc->waited_ns = 0;
+	if (tc->last_cpu < 0 || tc->last_cpu == cpu)
+		return;
+	tc->waited_near_ns = 0;
+	tc->waited_ns = 0;
 }
 
 /* Our own note spares most questions to the kernel. A CPU that is about to go idle may
@@ -160,29 +228,33 @@ static __always_inline s32 claim_in_cell(struct task_struct *p, u32 cell)
 	return cpu >= 0 ? cpu : claim_of_cell(p, cell, false);
 }
 
-/* This CPU, or one that shares its cache, if it idles. */
-static __always_inline s32 claim_near(struct task_struct *p, s32 cpu)
+/* This CPU, if it idles; or one that shares its cache, if to wait for this one will have cost as
+ * much as to move. */
+static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+				      u64 will_wait)
 {
 	if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
 		return cpu;
+	if (!pays(tc, DISTANCE_CACHE, will_wait) && !has_to_move(p, cpu))
+		return NO_CPU;
 	return claim_in_cell(p, cell_in(UNDIVIDED, cpu));
 }
 
 /* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
  * farther than what it has waited pays for. */
 verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
-				     struct hearth_task *tc __arg_nonnull, s32 at)
+				     struct hearth_task *tc __arg_nonnull, s32 at, u64 will_wait)
 {
 	bool is_free = has_to_move(p, at);
 	u32 own = cell_in(UNDIVIDED, at), far, i;
-	s32 cpu = claim_near(p, at);
+	s32 cpu = claim_near(p, tc, at, will_wait);
 
 	if (cpu < 0 && tc->last_cpu != at)
-		cpu = claim_near(p, tc->last_cpu);
+		cpu = claim_near(p, tc, tc->last_cpu, will_wait);
 	if (cpu >= 0)
 		return cpu;
 	bpf_for(far, DISTANCE_CACHE, NR_DISTANCES) {
-		if (tc->waited_ns < cost_of_move(far) && !is_free)
+		if (!pays(tc, far, will_wait) && !is_free)
 			break;
 		bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 			u32 cell = i & (HEARTH_MAX_CPUS - 1);

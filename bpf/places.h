@@ -337,6 +337,18 @@ verified_alone u32 counted_as(struct task_struct *p __arg_trusted,
 	return cell_in(index, cpu) | COUNTED_SHARED;
 }
 
+/* Whether a task that waits in a shared queue is left to the part where it waits, of which a CPU is
+ * none. */
+static __always_inline bool is_of_other_part(struct hearth_task *tc, s32 cpu)
+{
+	u32 cell = tc->counted & COUNTED_CELL;
+	struct hearth_shape *shape = shape_at(cell >> QUEUE_CPU_BITS);
+
+	if (shape->nr_parts <= 1 || tc->counted & (COUNTED_OUTGOING | COUNTED_STRAY))
+		return false;
+	return part_of(shape, member(cell, first_member(cell))) != part_of(shape, cpu);
+}
+
 /* The cells of a part in whose shared queues tasks wait, as bits. */
 static __always_inline u64 *occupied_cells(u32 index, u32 part)
 {

@@ -134,6 +134,14 @@ struct cpu_ctx {
 	/* Of the task that runs here, with and without its credit. */
 	s64 running_rank;
 	u64 running_usage;
+	/* steady: since when it runs, how long it had run then without a sleep, and how long it
+	 * usually does. See moves.h. */
+	u64 runs_since;
+	u64 ran_ns;
+	u64 usually_ns;
+	/* steady: what credits count for here, in 65536ths: as usage of the task that ran last, if
+	 * that is of more than the common weight. See credit.h. */
+	u32 credit_scale;
 	/* See candidates.h. */
 	struct candidate best;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,

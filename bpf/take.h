@@ -104,7 +104,10 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 			continue;
 		if (++looks > MOST_LOOKS)
 			break;
-		if (!may_go_to(p, cpu) || !has_paid(p, tc, at, cpu))
+		if (!may_go_to(p, cpu) || is_of_other_part(tc, cpu))
+			continue;
+		wait_collect(tc, at);
+		if (!may_move(p, tc, at, cpu))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
 			move_is_paid(tc, cpu);
@@ -176,7 +179,21 @@ verified_alone int take_from_shape(u32 index, s32 cpu)
 	return false;
 }
 
-/* Whether there is work in the own queues, or others of this cache domain. */
+/* Whether a CPU of a cell has work for which to wait will cost as much as to move. */
+verified_alone int is_due_in(u32 cell)
+{
+	u32 i;
+
+	bpf_for(i, first_member(cell), end_of_members(cell)) {
+		s32 other = member(cell, i);
+
+		if (queued_at(other) > 0 && wait_expect(other, 0) >= topology.cpu_move_ns)
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is work in the own queues, or such in others of this cache domain. */
 verified_alone int is_work_near(s32 cpu)
 {
 	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
@@ -188,7 +205,8 @@ verified_alone int is_work_near(s32 cpu)
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
 		if (has_work(index, part, cell) &&
-		    distance_of_cell(index << QUEUE_CPU_BITS | cell, cpu) == DISTANCE_CACHE)
+		    distance_of_cell(index << QUEUE_CPU_BITS | cell, cpu) == DISTANCE_CACHE &&
+		    is_due_in(index << QUEUE_CPU_BITS | cell))
 			return true;
 	}
 	return false;

@@ -117,7 +117,9 @@ shared! {
         pub has_siblings: u32,
         /// 0.
         pub pad: u32,
-        /// What a task pays that moves to another cache domain of its node.
+        /// What a task pays that moves to another CPU of its cache domain.
+        pub cpu_move_ns: u64,
+        /// What it pays that moves to another cache domain of its node.
         pub cache_move_ns: u64,
         /// What it pays that moves to another node.
         pub node_move_ns: u64,
@@ -336,6 +338,12 @@ shared! {
         pub waits_since: u64,
         /// [`STEADY`]: for how long it has waited beside idle CPUs since it last paid for a move.
         pub waited_ns: u64,
+        /// [`STEADY`]: the same, beside idle CPUs of its own cache.
+        pub waited_near_ns: u64,
+        /// [`STEADY`]: how long it usually runs before it sleeps.
+        pub usually_ns: u64,
+        /// [`STEADY`]: the CPU time that it had when it last woke.
+        pub woke_ns: u64,
         /// [`STEADY`]: what it asks for beyond what it has had.
         pub request: u64,
         /// Of its weight: its slice.

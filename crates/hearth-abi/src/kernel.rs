@@ -33,6 +33,8 @@ constants! { of_the_real_kernel {
     SCX_OPS_SWITCH_PARTIAL => OPS_SWITCH_PARTIAL: u64 = 1 << 3;
     /// A scheduler's flag: it is given tasks, too, that may run only where they are for a moment.
     SCX_OPS_ENQ_MIGRATION_DISABLED => OPS_ENQ_MIGRATION_DISABLED: u64 = 1 << 4;
+    /// A scheduler's flag: a wake-up may be handed to the CPU where the task will run.
+    SCX_OPS_ALLOW_QUEUED_WAKEUP => OPS_ALLOW_QUEUED_WAKEUP: u64 = 1 << 5;
     /// An exit code's bit: the kernel asks to be given the scheduler again.
     SCX_ECODE_ACT_RESTART => EXIT_RESTART: i64 = 1 << 48;
 } }

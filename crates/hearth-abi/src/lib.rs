@@ -32,8 +32,9 @@ pub use interface::{
 };
 pub use kernel::{
     CpuMask, CpuReleaseArgs, DSQ_BUILTIN, DSQ_LOCAL, DumpContext, ENQ_REENQ, ENQ_WAKEUP, EXIT_RESTART,
-    ExitInfo, InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_ENQ_MIGRATION_DISABLED, OPS_SWITCH_PARTIAL,
-    Ops, PF_KTHREAD, STORAGE_CREATE, TASK_QUEUED, TaskPointer, TaskStruct, WAKE_SYNC,
+    ExitInfo, InitTaskArgs, KICK_IDLE, KICK_PREEMPT, Kfuncs, OPS_ALLOW_QUEUED_WAKEUP,
+    OPS_ENQ_MIGRATION_DISABLED, OPS_SWITCH_PARTIAL, Ops, PF_KTHREAD, STORAGE_CREATE, TASK_QUEUED,
+    TaskPointer, TaskStruct, WAKE_SYNC,
 };
 pub use published::Published;
 pub use queues::{cpu_of_queue, queue_of};

@@ -2,6 +2,7 @@
 
 use super::{Finding, Root};
 use hearth_abi::MAX_CPUS;
+use hearth_host::moves::{self, Moves};
 use hearth_host::{hogs, journal};
 use hearth_linux::daemon;
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ const WATCH: Duration = Duration::from_millis(200);
 pub(super) fn findings(root: &Root) -> Vec<Finding> {
     let mut findings = vec![shape(root), control_groups(root), throttling(root)];
     if root.is_here() {
+        findings.extend(moves(root));
         findings.push(real_time());
         findings.extend(left_over());
     }
@@ -47,6 +49,20 @@ fn shape(root: &Root) -> Finding {
             }
         }
     }
+}
+
+/// What a task pays that moves; `start` measures the same.
+fn moves(root: &Root) -> Option<Finding> {
+    const WHERE: [&str; 3] = ["another CPU", "another cache", "another node"];
+    let host = hearth_machine::host::read(&root.0).ok()?;
+    let Moves { costs, is_measured } = moves::measure(&host);
+    let costs = [costs.cpu_ns, costs.cache_ns, costs.node_ns];
+    let there_are = [true, host.domains().len() > 1, host.nodes.len() > 1];
+    let said = (0..WHERE.len()).filter(|level| there_are[*level]).map(|level| {
+        let how = if is_measured[level] { "" } else { " by sizes" };
+        format!("{} {:.2} ms{how}", WHERE[level], costs[level] as f64 / 1e6)
+    });
+    Some(Finding::ok("cost of a move", format!("to {}", said.collect::<Vec<_>>().join(", "))))
 }
 
 fn count(number: usize, what: &str) -> String {

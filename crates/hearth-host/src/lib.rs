@@ -12,6 +12,7 @@ mod error;
 pub mod hogs;
 pub mod journal;
 pub mod kernel;
+pub mod moves;
 mod outcome;
 pub mod planner;
 pub mod privilege;

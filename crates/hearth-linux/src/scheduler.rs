@@ -9,7 +9,7 @@ use bpf::HearthSkelBuilder;
 use bpf::types::rodata;
 use bytemuck::bytes_of;
 use hearth_abi::{self as seam, CpuStats, Fragment, MAX_FRAGMENTS};
-use hearth_host::kernel;
+use hearth_host::{kernel, moves};
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
@@ -91,13 +91,14 @@ impl Scheduler {
             let hint = if name.starts_with("hearth") { ": hearth stop" } else { "" };
             return Err(Error::Busy { name, hint });
         }
-        let topology = shape::topology(host)?;
+        let costs = moves::measure(host).costs;
+        let topology = shape::topology(host, costs)?;
         let refused = |step| move |source| Error::refused(step, source);
         // Lives as long as the process: the skeleton borrows from it.
         let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         log::keep();
         let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
-        let policy_row = seam::Policy::new(policy, kernel::tick_ns());
+        let policy_row = seam::Policy::new(&policy.on(costs), kernel::tick_ns());
         let watchdog_ms = options.watchdog_ms();
         set_constants(&mut open, &policy_row, &topology, watchdog_ms, options.stalls)?;
         set_shape(&mut open, &seam::Shape::undivided(&host.domains()))?;
@@ -107,8 +108,13 @@ impl Scheduler {
         if options.partial {
             operations.flags |= seam::OPS_SWITCH_PARTIAL;
         }
-        if kernel::has("SCX_OPS_ENQ_MIGRATION_DISABLED") {
-            operations.flags |= seam::OPS_ENQ_MIGRATION_DISABLED;
+        for (name, flag) in [
+            ("SCX_OPS_ENQ_MIGRATION_DISABLED", seam::OPS_ENQ_MIGRATION_DISABLED),
+            ("SCX_OPS_ALLOW_QUEUED_WAKEUP", seam::OPS_ALLOW_QUEUED_WAKEUP),
+        ] {
+            if kernel::has(name) {
+                operations.flags |= flag;
+            }
         }
         if !policy.complex {
             // Not called at all, for it would have nothing to do; where tasks declare, another is (words.h).

@@ -13,15 +13,16 @@ pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {
     domains.flat_map(|(domain, cpus)| cpus.into_iter().map(place(domain))).collect()
 }
 
-pub(crate) fn topology(host: &HostTopology) -> Result<Topology, Error> {
+pub(crate) fn topology(host: &HostTopology, costs: MoveCosts) -> Result<Topology, Error> {
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
     let topology = Topology::new(greatest.unwrap_or(0) + 1, &host.domains(), |cpu| node_of(cpu).unwrap_or(0))
         .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
     let has_siblings = host.cpus.iter().any(|cpu| cpu.core_cpus.len() > 1);
-    let MoveCosts { cache_ns, node_ns } = host.move_costs();
+    let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
     Ok(Topology {
         has_siblings: u32::from(has_siblings),
+        cpu_move_ns: cpu_ns,
         cache_move_ns: cache_ns,
         node_move_ns: node_ns,
         ..topology
@@ -61,7 +62,7 @@ mod tests {
             ],
             ..HostTopology::default()
         };
-        let topology = topology(&host).unwrap();
+        let topology = topology(&host, host.move_costs()).unwrap();
         assert_eq!((topology.nr_cpus, topology.nr_online), (6, 4));
         assert_eq!(host.domains(), [vec![0, 1], vec![4, 5]]);
         assert_eq!((topology.domain_of[5], topology.node_of[5]), (1, 2));
@@ -97,7 +98,7 @@ mod tests {
             nodes: vec![node(0, &[0, 1, 2], 1 << 40), node(3, &[], 1 << 20), node(9, &[7], 0)],
             ..HostTopology::default()
         };
-        let shape = topology(&host).unwrap();
+        let shape = topology(&host, host.move_costs()).unwrap();
         assert_eq!((shape.nr_cpus, shape.nr_online), (8, 4));
         assert_eq!((shape.node_of[2], shape.node_of[7]), (0, 9));
         assert_eq!(host.domains(), [vec![0, 1, 2], vec![7]]);
@@ -110,7 +111,7 @@ mod tests {
             nodes: vec![node(0, &(0..MAX_CPUS).collect::<Vec<_>>(), 1)],
             ..HostTopology::default()
         };
-        let shape = topology(&host).unwrap();
+        let shape = topology(&host, host.move_costs()).unwrap();
         assert_eq!((shape.nr_online as usize, host.domains().len()), (MAX_CPUS, MAX_CPUS));
     }
 
@@ -133,7 +134,7 @@ mod tests {
                 nodes: (0..15).map(|number| node(number, &of(&|cpu| cpu.1 == number), 1)).collect(),
                 ..HostTopology::default()
             };
-            let shape = topology(&host).unwrap();
+            let shape = topology(&host, host.move_costs()).unwrap();
             let domains = host.domains();
             for (id, of_node, of_cache) in &cpus {
                 prop_assert_eq!(shape.node_of[*id] as usize, *of_node);
@@ -154,6 +155,9 @@ mod tests {
     #[test]
     fn a_cpu_beyond_the_limit_is_refused() {
         let host = HostTopology { cpus: vec![cpu(512, 0)], ..HostTopology::default() };
-        assert!(matches!(topology(&host), Err(Error::TooManyCpus { greatest: 512, limit: 512 })));
+        assert!(matches!(
+            topology(&host, host.move_costs()),
+            Err(Error::TooManyCpus { greatest: 512, limit: 512 })
+        ));
     }
 }

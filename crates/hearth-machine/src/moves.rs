@@ -1,4 +1,4 @@
-//! What a task pays that moves to another cache.
+//! What a task pays that moves to another CPU.
 
 use crate::host::HostTopology;
 use crate::{Holds, Machine};
@@ -6,15 +6,18 @@ use crate::{Holds, Machine};
 /// CPU time that a task loses when it moves to a CPU whose caches have nothing of it: a private cache, filled anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveCosts {
+    /// To another CPU of its last-level cache; 0 where no cache is shared.
+    pub cpu_ns: u64,
     /// To another last-level cache of its memory node.
     pub cache_ns: u64,
     /// To another node, where its memory stays behind.
     pub node_ns: u64,
 }
 
-/// Of a host that has not been measured: memory serves a line in some 100 ns, and a core has a few lines under way at
-/// a time.
+/// Of a host that has not been measured: memory serves a line in some 100 ns, a last-level cache in some 30, and a
+/// core has a few lines under way at a time.
 const HOST_LINE_NS: u64 = 30;
+const HOST_CACHED_LINE_NS: u64 = 10;
 const HOST_LINE_BYTES: u64 = 64;
 /// Of a host that does not say how large its private caches are.
 const HOST_PRIVATE_BYTES: u64 = 1 << 20;
@@ -27,28 +30,40 @@ const MOST_NS: u64 = 10_000_000;
 impl Machine {
     /// As its caches and latencies have it, when one line is served after the other.
     pub fn move_costs(&self) -> MoveCosts {
-        let holds_data = self.caches.iter().filter(|cache| cache.holds != Holds::Instructions);
-        let private = holds_data.filter(|cache| cache.shared_by == 1).map(|cache| cache.size_bytes).max();
+        let holds_data = || self.caches.iter().filter(|cache| cache.holds != Holds::Instructions);
+        let private = holds_data().filter(|cache| cache.shared_by == 1).map(|cache| cache.size_bytes).max();
+        let shared = holds_data().filter(|cache| cache.shared_by > 1).map(|cache| cache.latency_cycles).min();
         let lines = private.unwrap_or(0) / self.line_bytes;
         let ns = |cycles: u32| lines * u64::from(cycles) * self.cycle_ps() / 1000;
         let cache_ns = ns(self.memory.local_cycles).max(1);
-        MoveCosts { cache_ns, node_ns: ns(self.memory.remote_cycles).max(cache_ns) }
+        MoveCosts {
+            cpu_ns: shared.map_or(0, ns).min(cache_ns),
+            cache_ns,
+            node_ns: ns(self.memory.remote_cycles).max(cache_ns),
+        }
     }
 }
 
 impl HostTopology {
-    /// By its caches' sizes and its nodes' distances; nothing is measured.
-    pub fn move_costs(&self) -> MoveCosts {
+    /// How large a core's own caches are: the greatest that no other core shares; a guess if the host does not say.
+    pub fn private_bytes(&self) -> u64 {
         let is_private =
             |cpus: &[usize]| self.cores().iter().any(|core| cpus.iter().all(|cpu| core.contains(cpu)));
         let caches = self.caches.iter().filter(|cache| cache.holds != Holds::Instructions);
         let sizes = caches.filter(|cache| is_private(&cache.cpus)).filter_map(|cache| cache.size_bytes);
-        let private = sizes.max().unwrap_or(HOST_PRIVATE_BYTES);
-        let cache_ns = (private / HOST_LINE_BYTES).saturating_mul(HOST_LINE_NS);
+        sizes.max().unwrap_or(HOST_PRIVATE_BYTES)
+    }
+
+    /// By its caches' sizes and its nodes' distances; nothing is measured.
+    pub fn move_costs(&self) -> MoveCosts {
+        let lines = self.private_bytes() / HOST_LINE_BYTES;
+        let cpu_ns = lines.saturating_mul(HOST_CACHED_LINE_NS);
+        let cache_ns = lines.saturating_mul(HOST_LINE_NS);
         let farthest = self.nodes.iter().flat_map(|node| &node.distances).copied().max();
         let distance = farthest.unwrap_or(OWN_DISTANCE).max(OWN_DISTANCE);
         let node_ns = cache_ns.saturating_mul(distance) / OWN_DISTANCE;
-        MoveCosts { cache_ns: cache_ns.clamp(LEAST_NS, MOST_NS), node_ns: node_ns.clamp(LEAST_NS, MOST_NS) }
+        let bounded = |ns: u64| ns.clamp(LEAST_NS, MOST_NS);
+        MoveCosts { cpu_ns: bounded(cpu_ns), cache_ns: bounded(cache_ns), node_ns: bounded(node_ns) }
     }
 }
 
@@ -66,15 +81,18 @@ mod tests {
     #[test]
     fn a_move_costs_a_private_cache_of_lines() {
         let costs = preset("chiplet-64").move_costs();
-        // 16,384 lines of 330 cycles of 333 ps.
-        assert_eq!(costs, MoveCosts { cache_ns: 1_800_437, node_ns: 1_800_437 });
+        // 16,384 lines of 330 cycles of 333 ps, and of 50.
+        assert_eq!(costs, MoveCosts { cpu_ns: 272_793, cache_ns: 1_800_437, node_ns: 1_800_437 });
     }
 
     #[test]
     fn a_move_to_another_node_costs_no_less() {
         for (name, _) in crate::presets() {
-            let MoveCosts { cache_ns, node_ns } = preset(name).move_costs();
-            assert!(0 < cache_ns && cache_ns <= node_ns, "{name}: {cache_ns}, {node_ns}");
+            let MoveCosts { cpu_ns, cache_ns, node_ns } = preset(name).move_costs();
+            assert!(
+                cpu_ns <= cache_ns && 0 < cache_ns && cache_ns <= node_ns,
+                "{name}: {cache_ns}, {node_ns}"
+            );
         }
     }
 
@@ -85,7 +103,8 @@ mod tests {
             let cache = |cpu| HostCache { level: 2, holds: Holds::Both, size_bytes: size, ways: None, line_bytes: None, cpus: vec![cpu] };
             let node = HostNode { id: 0, cpus: vec![0, 1], memory_bytes: None, distances: vec![10, distance] };
             let host = HostTopology { cpus: cpus.collect(), caches: vec![cache(0), cache(1)], nodes: vec![node], ..HostTopology::default() };
-            let MoveCosts { cache_ns, node_ns } = host.move_costs();
+            let MoveCosts { cpu_ns, cache_ns, node_ns } = host.move_costs();
+            prop_assert!((LEAST_NS..=cache_ns).contains(&cpu_ns));
             prop_assert!((LEAST_NS..=MOST_NS).contains(&cache_ns) && (cache_ns..=MOST_NS).contains(&node_ns));
         }
     }

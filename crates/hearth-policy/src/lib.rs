@@ -26,8 +26,8 @@ mod presets;
 pub mod snapshot;
 mod text;
 
-use hearth_machine::Machine;
 use hearth_machine::located::{LocatedError, UnreadableError};
+use hearth_machine::{Machine, MoveCosts};
 
 pub use controller::{Controller, WrongPlan};
 pub use plan::{
@@ -121,7 +121,8 @@ impl Discipline {
     }
 }
 
-/// How much earlier than its usage says a task counts on a CPU. Credits add up.
+/// How much earlier than its usage says a task counts on a CPU. Credits add up. What a steady policy leaves out, or
+/// has as 0, is what moves cost on the machine: [`Policy::on`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credit {
     /// The task ran last on this CPU and nothing else has since (`a_t`).
@@ -194,6 +195,24 @@ impl Policy {
 }
 
 impl Policy {
+    /// The policy on a machine where moves cost this. Credits that a steady one leaves out are these costs: of the
+    /// private cache, refilled from the nearest cache or memory that has the task's data, but no more than a
+    /// quantum; of another cache; of another node. CPUs of one cache even out no less than a quantum.
+    #[must_use]
+    pub fn on(&self, costs: MoveCosts) -> Policy {
+        let or = |given: u64, cost: u64| if self.steady && given == 0 { cost } else { given };
+        let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
+        let refill_ns = if cpu_ns == 0 { cache_ns } else { cpu_ns }.min(self.quantum_ns);
+        let credit = Credit {
+            time_ns: or(self.credit.time_ns, refill_ns),
+            processor_ns: or(self.credit.processor_ns, self.quantum_ns),
+            llc_ns: or(self.credit.llc_ns, cache_ns),
+            node_ns: or(self.credit.node_ns, node_ns.saturating_sub(cache_ns)),
+            ..self.credit
+        };
+        Policy { credit, ..self.clone() }
+    }
+
     /// For how long a CPU of a machine may idle beside a task that waits and that it may run: none if for as long as it
     /// lasts. A steady policy lets it idle for the cost of the farthest move; that is paid at ticks, and one more tick
     /// may pass until it is told.

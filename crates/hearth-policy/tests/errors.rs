@@ -53,7 +53,7 @@ fn values_out_of_bounds_are_refused() {
 fn numbers_that_would_have_the_watchdog_end_the_scheduler_are_refused() {
     insta::assert_snapshot!(errors_after(&[
         ("fair", "quantum = \"3 ms\"", "quantum = \"10 s\""),
-        ("fair", "time = \"2 ms\"", "time = \"2001 ms\""),
+        ("fair", "fragment = \"4 ms\"", "time = \"2001 ms\""),
         ("light", "processor = \"120 ms\"", "processor = \"100 s\""),
         ("light", "time = \"120 ms\"", "time = \"2 s\"\nnode = \"2 s\""),
     ]));

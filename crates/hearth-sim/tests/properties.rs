@@ -195,7 +195,7 @@ proptest! {
         let slice_ns = policy.quantum_ns.max(machine.kernel.tick_ns) + machine.kernel.tick_ns;
         let least_weight = u64::from(*weights.iter().min().unwrap());
         // An interval under way is not in the samples: one more slice for each side of the difference.
-        let bound_ns = policy.credit.sum_ns() + 3 * slice_ns * 100 / least_weight;
+        let bound_ns = policy.on(machine.move_costs()).credit.sum_ns() + 3 * slice_ns * 100 / least_weight;
         // Where CPUs had something to do before, a task begins where that left its CPU's clock, the bound away from
         // another. Of tasks of unequal weight one may fall further behind while both run: until the other is the
         // bound ahead of a third that waits, which is no further ahead of the first.

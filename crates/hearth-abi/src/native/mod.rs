@@ -159,7 +159,7 @@ impl Scheduler {
             let symbol = |name| symbol(&library, name);
             symbol(c"policy")?
                 .cast::<seam::Policy>()
-                .write(seam::Policy::new(policy, machine.kernel.tick_ns));
+                .write(seam::Policy::new(&policy.on(machine.move_costs()), machine.kernel.tick_ns));
             symbol(c"topology")?.cast::<seam::Topology>().write(topology);
             symbol(c"shapes")?.cast::<seam::Shape>().write(seam::Shape::undivided(&domains));
             symbol(c"hearth_kernel")?.cast::<Kfuncs<K>>().write(kfuncs(kernel));
@@ -331,6 +331,6 @@ fn domains(machine: &Machine, online: CpuSet) -> Vec<Vec<usize>> {
 fn topology(machine: &Machine, domains: &[Vec<usize>]) -> Result<seam::Topology, Error> {
     let topology = seam::Topology::new(machine.cpus(), domains, |cpu| machine.node_of(cpu))
         .map_err(|error| Error::other(format!("{}: {error}", machine.name)))?;
-    let MoveCosts { cache_ns, node_ns } = machine.move_costs();
-    Ok(seam::Topology { cache_move_ns: cache_ns, node_move_ns: node_ns, ..topology })
+    let MoveCosts { cpu_ns, cache_ns, node_ns } = machine.move_costs();
+    Ok(seam::Topology { cpu_move_ns: cpu_ns, cache_move_ns: cache_ns, node_move_ns: node_ns, ..topology })
 }
