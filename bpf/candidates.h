@@ -53,7 +53,8 @@ verified_alone int offer_elsewhere(s32 cpu)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	struct candidate *best = &cc->best;
 	u64 occupied = *occupied_cells(index, part);
-	u64 far_ahead = queued_at(cpu) ? NO_USAGE : cc->clock + sums.bound;
+	u64 bound = weighed(sums.bound, cc->inverse_weight);
+	u64 far_ahead = queued_at(cpu) ? NO_USAGE : cc->clock + bound;
 	u32 cell;
 
 	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {

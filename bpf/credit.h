@@ -25,19 +25,9 @@
 #ifndef HEARTH_CREDIT_H
 #define HEARTH_CREDIT_H
 
-/* What a credit counts for where a task of this weight runs. */
-#define WHOLE_CREDIT (1 << 16)
-
-static __always_inline void credit_weigh(struct hearth_task *tc, s32 cpu)
-{
-	if (is_steady())
-		cpu_ctx(cpu)->credit_scale =
-			tc->inverse_weight < WHOLE_CREDIT ? tc->inverse_weight : WHOLE_CREDIT;
-}
-
 static __always_inline u64 credit_here(u64 credit, s32 cpu)
 {
-	return is_steady() ? credit * cpu_ctx(cpu)->credit_scale >> 16 : credit;
+	return weighed(credit, cpu_ctx(cpu)->inverse_weight);
 }
 
 /* Of whichever task waits in the queue of `queue`: what `cpu` is to it. */

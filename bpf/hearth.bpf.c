@@ -169,7 +169,7 @@ static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
-	credit_weigh(tc, cpu);
+	cc->inverse_weight = tc->inverse_weight;
 	cc->running_rank = running_rank(tc, cpu);
 	cc->running_usage = usage_of(tc);
 }
@@ -453,7 +453,7 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(bound_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
-		cpu_ctx(i)->credit_scale = WHOLE_CREDIT;
+		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
 		cpu_ctx(i)->moves_from = NO_CPU;

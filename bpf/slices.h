@@ -15,9 +15,6 @@
 #ifndef HEARTH_SLICES_H
 #define HEARTH_SLICES_H
 
-/* Weight of a task of nice 0. */
-#define COMMON_WEIGHT 100
-
 /* A slice that ends at the next tick. */
 #define ONE_TICK 1
 
@@ -40,14 +37,15 @@ static __always_inline void weigh(struct hearth_task *tc, u32 weight)
 	u64 permille = (u64)weight * tc->share_permille;
 
 	tc->weight = weight;
-	tc->inverse_weight = (COMMON_WEIGHT * 1000ull << 16) / permille;
+	tc->inverse_weight = COMMON_WEIGHT * 1000ull * COMMON_INVERSE / permille;
 	tc->slice_ns = slice_of_weight(weight);
 	if (tc->slice_permille != 1000)
 		tc->slice_ns = slice_of_quantum((tc->slice_ns + policy.tick_ns) *
 						tc->slice_permille / 1000);
 	tc->time_ns = permille > COMMON_WEIGHT * 1000 ? policy.time_ns * tc->inverse_weight >> 16
 						      : policy.time_ns;
-	tc->ahead_ns = sums.foreign + (longest_ns * tc->inverse_weight >> 16);
+	tc->ahead_ns =
+		weighed(sums.foreign, tc->inverse_weight) + (longest_ns * tc->inverse_weight >> 16);
 }
 
 /* Tasks that wait in a CPU's own queues. */

@@ -34,6 +34,10 @@ volatile u64 published;
 host_constant bool stalls;
 struct hearth_stats stats[HEARTH_MAX_CPUS];
 
+/* Weight of a task of nice 0, and its inverse. */
+#define COMMON_WEIGHT 100
+#define COMMON_INVERSE (1 << 16)
+
 /* Cells of all shapes. */
 #define NR_CELLS (HEARTH_SHAPES << QUEUE_CPU_BITS)
 
@@ -139,9 +143,8 @@ struct cpu_ctx {
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
-	/* steady: what credits count for here, in 65536ths: as usage of the task that ran last, if
-	 * that is of more than the common weight. See credit.h. */
-	u32 credit_scale;
+	/* Of the task that ran last: what credits count for here (credit.h). */
+	u32 inverse_weight;
 	/* See candidates.h. */
 	struct candidate best;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
@@ -266,6 +269,14 @@ static __always_inline bool is_before(u64 one, u64 other)
 static __always_inline bool has_run_queue(void)
 {
 	return policy.discipline == HEARTH_SYSTEM_V || policy.discipline == HEARTH_BSD;
+}
+
+/* steady: what CPU time that bounds usage counts as, for a task of this inverse weight. A heavy
+ * task is charged little for each slice, and would otherwise have many before a bound is reached.
+ */
+static __always_inline u64 weighed(u64 ns, u32 inverse_weight)
+{
+	return is_steady() && inverse_weight < COMMON_INVERSE ? ns * inverse_weight >> 16 : ns;
 }
 
 static __always_inline bool is_attached(void)

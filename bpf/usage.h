@@ -21,6 +21,7 @@
  *              sums.bound                    was there
  *              sums.slept                    slept: so sleep is not saved
  *              sums.foreign                  waited for another CPU
+ *            (under a steady policy over its weight, if that is more than the common one)
  *            ahead of it by at most
  *              its own ahead_ns              was there: a slice of its own
  *              nothing                       waited for another CPU
@@ -198,7 +199,7 @@ static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (tc->last_cpu >= 0)
-		tc->usage = usage_raised(tc->usage, cpu, lag);
+		tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
 	else if (policy.discipline == HEARTH_FAIR)
 		tc->usage = cpu_ctx(cpu)->clock;
 }
@@ -215,7 +216,7 @@ static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 	if (tc->usage > most || tc->last_cpu < 0)
 		tc->usage = most;
 	else
-		tc->usage = no_further_behind(tc->usage, clock, lag);
+		tc->usage = no_further_behind(tc->usage, clock, weighed(lag, tc->inverse_weight));
 }
 
 /* A CPU looks after another, or wakes it for a task. One that idles has given its time to nobody,
@@ -232,7 +233,8 @@ static __always_inline void clock_pass(s32 cpu, s32 other)
  * where somebody waits by no more than one that was always there. */
 static __always_inline void usage_catch_up(struct hearth_task *tc, s32 cpu)
 {
-	tc->usage = no_further_behind(tc->usage, cpu_ctx(cpu)->clock_ahead, sums.bound);
+	tc->usage = no_further_behind(tc->usage, cpu_ctx(cpu)->clock_ahead,
+				      weighed(sums.bound, tc->inverse_weight));
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
@@ -241,7 +243,7 @@ static __always_inline void usage_run(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (policy.discipline != HEARTH_FAIR)
 		return;
-	tc->usage = usage_raised(tc->usage, cpu, lag);
+	tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
 	if (tc->usage > cpu_ctx(cpu)->clock)
 		cpu_ctx(cpu)->clock = tc->usage;
 }

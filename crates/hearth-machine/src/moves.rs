@@ -57,13 +57,15 @@ impl HostTopology {
     /// By its caches' sizes and its nodes' distances; nothing is measured.
     pub fn move_costs(&self) -> MoveCosts {
         let lines = self.private_bytes() / HOST_LINE_BYTES;
+        let shares_caches = self.domains().iter().any(|domain| domain.len() > 1);
         let cpu_ns = lines.saturating_mul(HOST_CACHED_LINE_NS);
         let cache_ns = lines.saturating_mul(HOST_LINE_NS);
         let farthest = self.nodes.iter().flat_map(|node| &node.distances).copied().max();
         let distance = farthest.unwrap_or(OWN_DISTANCE).max(OWN_DISTANCE);
         let node_ns = cache_ns.saturating_mul(distance) / OWN_DISTANCE;
         let bounded = |ns: u64| ns.clamp(LEAST_NS, MOST_NS);
-        MoveCosts { cpu_ns: bounded(cpu_ns), cache_ns: bounded(cache_ns), node_ns: bounded(node_ns) }
+        let cpu_ns = if shares_caches { bounded(cpu_ns) } else { 0 };
+        MoveCosts { cpu_ns, cache_ns: bounded(cache_ns), node_ns: bounded(node_ns) }
     }
 }
 
@@ -98,13 +100,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_host_that_lies_has_costs_within_bounds(size in any::<Option<u64>>(), distance in any::<u64>()) {
+        fn a_host_that_lies_has_costs_within_bounds(size in any::<Option<u64>>(), distance in any::<u64>(), shares in any::<bool>()) {
             let cpus = (0..2).map(|id| HostCpu { id, core_cpus: vec![id], package: None, clock_hz: None });
             let cache = |cpu| HostCache { level: 2, holds: Holds::Both, size_bytes: size, ways: None, line_bytes: None, cpus: vec![cpu] };
             let node = HostNode { id: 0, cpus: vec![0, 1], memory_bytes: None, distances: vec![10, distance] };
-            let host = HostTopology { cpus: cpus.collect(), caches: vec![cache(0), cache(1)], nodes: vec![node], ..HostTopology::default() };
+            let outer = HostCache { level: 3, cpus: vec![0, 1], ..cache(0) };
+            let caches = [cache(0), cache(1)].into_iter().chain(shares.then_some(outer)).collect();
+            let host = HostTopology { cpus: cpus.collect(), caches, nodes: vec![node], ..HostTopology::default() };
             let MoveCosts { cpu_ns, cache_ns, node_ns } = host.move_costs();
-            prop_assert!((LEAST_NS..=cache_ns).contains(&cpu_ns));
+            let least_ns = if shares { LEAST_NS } else { 0 };
+            prop_assert!((least_ns..=cache_ns).contains(&cpu_ns) && (cpu_ns > 0) == shares);
             prop_assert!((LEAST_NS..=MOST_NS).contains(&cache_ns) && (cache_ns..=MOST_NS).contains(&node_ns));
         }
     }

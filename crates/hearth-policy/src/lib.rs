@@ -195,16 +195,15 @@ impl Policy {
 }
 
 impl Policy {
-    /// The policy on a machine where moves cost this. Credits that a steady one leaves out are these costs: of the
-    /// private cache, refilled from the nearest cache or memory that has the task's data, but no more than a
-    /// quantum; of another cache; of another node. CPUs of one cache even out no less than a quantum.
+    /// The policy on a machine where moves cost this. Credits that a steady one leaves out: `time` and `processor` are
+    /// a quantum, for tasks of one CPU take turns by quanta, and CPUs of one cache even out no less. `llc` is what a
+    /// move to another cache costs, and `node` what one to another node costs beyond that.
     #[must_use]
     pub fn on(&self, costs: MoveCosts) -> Policy {
         let or = |given: u64, cost: u64| if self.steady && given == 0 { cost } else { given };
-        let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
-        let refill_ns = if cpu_ns == 0 { cache_ns } else { cpu_ns }.min(self.quantum_ns);
+        let MoveCosts { cache_ns, node_ns, .. } = costs;
         let credit = Credit {
-            time_ns: or(self.credit.time_ns, refill_ns),
+            time_ns: or(self.credit.time_ns, self.quantum_ns),
             processor_ns: or(self.credit.processor_ns, self.quantum_ns),
             llc_ns: or(self.credit.llc_ns, cache_ns),
             node_ns: or(self.credit.node_ns, node_ns.saturating_sub(cache_ns)),
