@@ -69,6 +69,9 @@ verified_alone int offer_elsewhere(s32 cpu)
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)
 			continue;
+		/* The order of a fragment's task is as much less than its usage at most. */
+		if (is_steady() && fragments_are_used)
+			usage += sums.epoch_rest;
 		if (usage > far_ahead && cpu_ctx(first)->clock > cc->clock_ahead)
 			cc->clock_ahead = cpu_ctx(first)->clock;
 		offer(best, shared_queue(first), NO_PID,

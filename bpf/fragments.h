@@ -13,6 +13,9 @@
  *   whole     a CPU that is idle, or has less to do, takes a fragment of which no task runs, with
  *             all its tasks. A fragment of which one runs is split only when CPUs have been idle
  *             beside it for long
+ *   steady    under a steady policy a fragment is not kept whole. Each CPU of the home's cache is
+ *             as good, its tasks wait in shared queues, and idle CPUs take them when that pays
+ *             (moves.h). The home moves along when it did, and when a busy CPU draws a task
  *
  * A task that declares what is nowhere, or everything in turn, moves itself about and nobody else:
  * usage is charged as ever.
@@ -251,7 +254,8 @@ static __always_inline void fragment_follow(struct task_struct *p, struct hearth
 
 /* ---- Where it runs ---- */
 
-/* Its home, if it may run there and no plan says where; else NO_CPU. */
+/* Its home, if it may run there and no plan says where; else NO_CPU. Under a steady policy each CPU
+ * of the home's cache is as good, so it stays where it ran last. */
 static __always_inline s32 fragment_cpu(struct task_struct *p, struct hearth_task *tc)
 {
 	s32 home;
@@ -259,7 +263,24 @@ static __always_inline s32 fragment_cpu(struct task_struct *p, struct hearth_tas
 	if (!is_of_fragment(tc) || tc->home >= 0)
 		return NO_CPU;
 	home = home_of(tc);
+	if (is_steady() && tc->last_cpu >= 0 && domain_of(tc->last_cpu) == domain_of(home))
+		home = tc->last_cpu;
 	return bpf_cpumask_test_cpu(home, p->cpus_ptr) ? home : NO_CPU;
+}
+
+/* Under a steady policy a home is where a fragment's tasks come to wait, and no more than that:
+ * idle CPUs take them from there as they do others, when it pays (moves.h). */
+static __always_inline bool is_kept_whole(struct hearth_task *tc)
+{
+	return !is_steady() && is_of_fragment(tc);
+}
+
+/* Where a task's data is: at its fragment's home, or where it ran last. */
+static __always_inline s32 data_cpu(struct task_struct *p, struct hearth_task *tc)
+{
+	s32 home = fragment_cpu(p, tc);
+
+	return home >= 0 ? home : tc->last_cpu;
 }
 
 /* A task goes to a CPU, where it will run. */
@@ -307,13 +328,13 @@ verified_alone int fragment_claim(struct hearth_task *tc __arg_nonnull, s32 cpu)
 	return false;
 }
 
-/* Gives a fragment another home, unless a task of it runs. */
-verified_alone int fragment_move(s32 index, s32 cpu)
+/* Gives a fragment another home, unless more of its tasks run than so many. */
+verified_alone int fragment_move(s32 index, s32 cpu, u32 most_run)
 {
 	struct fragment *f = fragment_at(index);
 	u64 word = f->word;
 
-	if (runs_in(word) || home_in(word) == cpu ||
+	if (runs_in(word) > most_run || home_in(word) == cpu ||
 	    __sync_val_compare_and_swap(&f->word, word, (word & ~(ONE_RUNS - 1)) | (u64)cpu) !=
 		    word)
 		return false;
@@ -350,6 +371,8 @@ static __always_inline bool is_away(struct task_struct *p, struct hearth_task *t
 
 	if (home < 0 || home == cpu || is_migration_disabled(p))
 		return false;
+	if (is_steady())
+		return cpu_ctx(home)->is_idle || queued_at(cpu) > 0;
 	f = fragment_at(tc->fragment);
 	if (cpu_ctx(home)->is_idle || !is_split(f))
 		return true;

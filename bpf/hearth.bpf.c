@@ -58,14 +58,16 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		return prev_cpu;
 	plan_follow(p, tc);
 	run_note(p, tc);
-	if (!is_placed(tc) && follows_waker(p, tc, prev_cpu, wake_flags))
+	if (!is_placed(tc) && fragment_cpu(p, tc) >= 0)
+		prev_cpu = fragment_cpu(p, tc);
+	else if (!is_placed(tc) && follows_waker(p, tc, prev_cpu, wake_flags))
 		prev_cpu = bpf_get_smp_processor_id();
 	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, prev_cpu, wake_flags);
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
 	if (is_steady())
-		move_is_paid(tc, cpu);
+		move_is_paid(p, tc, cpu);
 	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
 }
@@ -86,7 +88,7 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 			return false;
 	} else if (is_steady()) {
 		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    usage_of(tc) + policy.quantum_ns >= cc->running_usage)
+		    usage_of(tc) + credit_here(policy.quantum_ns, cpu) >= cc->running_usage)
 			return false;
 	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
@@ -118,7 +120,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_left(tc);
 	fragment_stop(p, tc);
 	plan_follow(p, tc);
-	if (is_placed(tc) && !is_migration_disabled(p))
+	if ((is_placed(tc) || is_of_fragment(tc)) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
 	if (cpu == at && may_take(p, tc, cpu) && claim_idle(cpu)) {
 		place(p, tc, cpu, lag, enq_flags);
@@ -285,6 +287,10 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	if (is_steady() && queue >= 0 && !is_drawn)
 		wait_collect(tc, cpu);
 	queue_left(tc);
+	/* It was too far behind for its home to keep it. */
+	if (is_drawn && is_steady() && !cc->is_out_of_work && fragment_cpu(p, tc) >= 0 &&
+	    distance(home_of(tc), cpu) != DISTANCE_CACHE)
+		fragment_move(tc->fragment, cpu, ~0u);
 	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);

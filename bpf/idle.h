@@ -88,7 +88,8 @@ static __always_inline void wake(s32 cpu)
 }
 
 /* A task waits here beside an idle CPU that it may run on: it came in the very moment in which that
- * CPU looked, or has paid for the move by now. The first that may go elsewhere are looked at. */
+ * CPU looked, or has paid for the move by now. The first that may go elsewhere are looked at; of
+ * the run queue as many as who searches looks at. */
 verified_alone int spill(s32 queue)
 {
 	s32 at = cpu_of_queue(queue);
@@ -107,7 +108,7 @@ verified_alone int spill(s32 queue)
 		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, at, will_wait);
 		if (idle >= 0)
 			wake(idle);
-		if (++looks == MOST_LOOKS)
+		if (++looks == (queue == RUN_QUEUE ? MOST_SEARCHED : MOST_LOOKS))
 			break;
 	}
 	return 0;

@@ -179,20 +179,26 @@ static __always_inline bool pays(struct hearth_task *tc, u32 far, u64 will_wait)
 static __always_inline bool may_move(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu)
 {
 	u32 far = distance(at, cpu);
+	s32 data = data_cpu(p, tc);
 
-	if (tc->counted & COUNTED_MEMBER || tc->last_cpu < 0 || tc->last_cpu == cpu ||
+	if (tc->counted & COUNTED_MEMBER || data < 0 || data == cpu || tc->last_cpu == cpu ||
 	    has_to_move(p, at))
 		return true;
-	if (distance(tc->last_cpu, cpu) == DISTANCE_CACHE)
+	if (distance(data, cpu) == DISTANCE_CACHE)
 		far = DISTANCE_CACHE;
 	return pays(tc, far, wait_expect(at, queued_at(at) - 1));
 }
 
-/* A task is taken to an idle CPU for what it has waited, and begins anew. */
-static __always_inline void move_is_paid(struct hearth_task *tc, s32 cpu)
+/* A task is taken to an idle CPU for what it has waited, and begins anew. If no other task of its
+ * fragment runs, that moves along. */
+static __always_inline void move_is_paid(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
-	if (tc->last_cpu < 0 || tc->last_cpu == cpu)
+	s32 data = data_cpu(p, tc);
+
+	if (data < 0 || data == cpu)
 		return;
+	if (is_of_fragment(tc) && distance(data, cpu) != DISTANCE_CACHE)
+		fragment_move(tc->fragment, cpu, 0);
 	tc->waited_near_ns = 0;
 	tc->waited_ns = 0;
 }
@@ -249,7 +255,7 @@ verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 	u32 own = cell_in(UNDIVIDED, at), far, i;
 	s32 cpu = claim_near(p, tc, at, will_wait);
 
-	if (cpu < 0 && tc->last_cpu != at)
+	if (cpu < 0 && tc->last_cpu >= 0 && tc->last_cpu != at)
 		cpu = claim_near(p, tc, tc->last_cpu, will_wait);
 	if (cpu >= 0)
 		return cpu;

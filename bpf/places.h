@@ -266,7 +266,7 @@ static __always_inline bool may_go_to(struct task_struct *p, s32 cpu)
 /* Whether a plan says where, or the task itself. */
 static __always_inline bool is_placed(struct hearth_task *tc)
 {
-	return tc->home >= 0 || tc->part >= 0 || is_of_fragment(tc);
+	return tc->home >= 0 || tc->part >= 0 || is_kept_whole(tc);
 }
 
 /* The CPU of a part where fewest wait, of those that a task may run on; `otherwise` if none. */
@@ -328,7 +328,7 @@ verified_alone u32 counted_as(struct task_struct *p __arg_trusted,
 		return tc->row < 0 ? 0 : COUNTED_MEMBER;
 	if (tc->row >= 0)
 		return cell_in(index, cpu) | COUNTED_STRAY | COUNTED_MEMBER;
-	if (fragment_cpu(p, tc) == cpu)
+	if (is_kept_whole(tc) && fragment_cpu(p, tc) == cpu)
 		return COUNTED_FRAGMENT;
 	if (!(tc->covers >> part_of(shape, cpu) & 1))
 		return cell_in(index, cpu) | COUNTED_STRAY;

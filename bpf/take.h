@@ -110,7 +110,7 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 		if (!may_move(p, tc, at, cpu))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
-			move_is_paid(tc, cpu);
+			move_is_paid(p, tc, cpu);
 			taken_from(at, cpu);
 			return true;
 		}
@@ -266,7 +266,7 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 			}
 			if (is_idle && !is_late(p->scx.runnable_at, sums.fragment_patience))
 				continue;
-			if (tasks_in(f->word) > most_tasks || !fragment_move(tc->fragment, cpu))
+			if (tasks_in(f->word) > most_tasks || !fragment_move(tc->fragment, cpu, 0))
 				continue;
 			moved = tc->fragment;
 		}

@@ -19,10 +19,14 @@ fn spin(cpu: &mut Cpu<'_>, ms: u64) {
     (0..ms).for_each(|_| cpu.compute(CYCLES_A_MS));
 }
 
-fn fair(fragment_ns: u64) -> Policy {
-    let mut policy = Policy::load("fair").unwrap();
-    policy.credit.fragment_ns = fragment_ns;
-    policy
+/// A steady policy: a fragment's tasks come to wait at its home, and idle CPUs take them from there when it pays.
+fn fair() -> Policy {
+    Policy::load("fair").unwrap()
+}
+
+/// One that is not steady: fragments stay whole.
+fn whole() -> Policy {
+    Policy::load("plain:credit.fragment=4ms").unwrap()
 }
 
 fn run(policy: &Policy, application: Application) -> RunResult {
@@ -62,17 +66,36 @@ fn overlap(one: &Stretch, other: &Stretch) -> bool {
 #[test]
 fn tasks_of_one_fragment_run_on_one_cpu() {
     let fragments: Vec<u64> = (0..16).map(|task| 1 + task % 4).collect();
-    let result = run(&fair(4 * MS), workers(&fragments, 100));
-    for (fragment, stretches) in by_fragment(&result, &fragments, 50 * MS) {
-        let first = stretches[0].cpu;
-        assert!(stretches.iter().all(|one| one.cpu == first), "fragment {fragment}: {stretches:?}");
+    const DEALT_NS: u64 = 150 * MS;
+    for policy in [whole(), fair()] {
+        let result = run(&policy, workers(&fragments, 100));
+        let first_end = (0..fragments.len()).filter_map(|task| {
+            result.timeline.iter().filter(|stretch| stretch.task == task).map(|stretch| stretch.end_ns).max()
+        });
+        let first_end = first_end.min().unwrap();
+        for (fragment, stretches) in by_fragment(&result, &fragments, DEALT_NS) {
+            // Then a CPU idles, and may take what waits at another.
+            let mut while_busy = stretches.iter().take_while(|one| one.end_ns < first_end);
+            let first = while_busy.next().unwrap().cpu;
+            assert!(while_busy.all(|one| one.cpu == first), "{}, {fragment}: {stretches:?}", policy.name);
+        }
     }
+}
+
+/// Not only the CPU where it lives: the others idle.
+#[test]
+fn a_fragment_that_is_alone_has_all_cpus_when_that_pays() {
+    const MS_EACH: u64 = 200;
+    let result = run(&fair(), workers(&[1; 8], MS_EACH));
+    let end_ns = result.timeline.iter().map(|stretch| stretch.end_ns).max().unwrap();
+    let least_ns = 8 * MS_EACH / CPUS as u64 * MS;
+    assert!(end_ns < 5 * least_ns / 4, "it took {} ms, and could {}", end_ns / MS, least_ns / MS);
 }
 
 #[test]
 fn tasks_of_a_whole_fragment_never_run_on_two_cpus_at_once() {
     let fragments: Vec<u64> = (0..15).map(|task| 1 + task % 5).collect();
-    let result = run(&fair(4 * MS), workers(&fragments, 60));
+    let result = run(&whole(), workers(&fragments, 60));
     for (fragment, stretches) in by_fragment(&result, &fragments, 50 * MS) {
         for (i, one) in stretches.iter().enumerate() {
             assert!(
@@ -101,7 +124,7 @@ fn greatest_load_of(fragments: &[(u64, bool)]) -> u64 {
             });
         }
     }
-    let result = run(&fair(4 * MS), application);
+    let result = run(&whole(), application);
     let mut tasks: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for stretch in &result.timeline {
         if stretch.end_ns > LOOK_MS * MS && stretch.start_ns < (LOOK_MS + LOOK_FOR_MS) * MS {

@@ -8,7 +8,7 @@ const SCRIPT: &str = "
 section absent
 tasks declare 100 1,1
 section start
-hearth start --pages none; echo start=$?
+hearth start --pages none --policy plain:credit.fragment=4ms; echo start=$?
 settle
 section together
 tasks declare 2000 1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7,8,8,8
@@ -39,6 +39,11 @@ taskset 2 tasks declare 800 1,2,3,4,1,2,3,4,1,2,3,4
 echo 0 >/sys/kernel/tracing/events/sched/sched_switch/enable
 section switches
 grep 'prev_state=R .*next_comm=tasks' /sys/kernel/tracing/trace
+section near
+hearth stop
+hearth start --pages none; echo start=$?
+settle
+tasks declare 2000 1,1,1,2,2,2,3,3,3,4,4,4,5,5,5,6,6,6,7,7,7,8,8,8
 section killed
 tasks declare 60000 1,1,1,2,2,2 >/dev/null &
 usleep 300000
@@ -86,6 +91,19 @@ fn a_change_of_fragment_moves_the_task_before_it_goes_on() {
     let cpus = cpus_by_fragment(output, "change", "at_once");
     let apart = cpus.values().filter(|cpus| cpus.len() > 1).count();
     assert!(apart <= 3, "of 8: {}", text(output, "change"));
+}
+
+/// Under a steady policy any CPU of the home's cache is as good.
+#[test]
+fn by_default_tasks_of_one_fragment_run_within_one_cache() {
+    const CPUS_OF_A_CACHE: i64 = 2;
+    let Some(output) = output() else { return };
+    let cpus = cpus_by_fragment(output, "near", "first");
+    let caches = cpus.values().map(|cpus| cpus.iter().map(|cpu| cpu / CPUS_OF_A_CACHE).collect());
+    let apart = caches.filter(|caches: &BTreeSet<i64>| caches.len() > 1).count();
+    assert!(cpus.len() == 8 && apart <= 2, "{apart} apart: {}", text(output, "near"));
+    let used: BTreeSet<i64> = cpus.into_values().flatten().collect();
+    assert!(used.len() >= 6, "on {used:?}: {}", text(output, "near"));
 }
 
 #[test]
