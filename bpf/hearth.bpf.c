@@ -58,11 +58,12 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		return prev_cpu;
 	plan_follow(p, tc);
 	run_note(p, tc);
-	if (!is_placed(tc) && fragment_cpu(p, tc) >= 0)
-		prev_cpu = fragment_cpu(p, tc);
-	else if (!is_placed(tc) && follows_waker(p, tc, prev_cpu, wake_flags))
-		prev_cpu = bpf_get_smp_processor_id();
-	cpu = is_placed(tc) ? idle_cpu_of_plan(p, tc) : idle_cpu(p, tc, prev_cpu, wake_flags);
+	if (is_placed(tc)) {
+		cpu = idle_cpu_of_plan(p, tc);
+	} else {
+		prev_cpu = wakes_at(p, tc, prev_cpu, wake_flags);
+		cpu = idle_cpu(p, tc, prev_cpu, wake_flags);
+	}
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
@@ -288,9 +289,8 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		wait_collect(tc, cpu);
 	queue_left(tc);
 	/* It was too far behind for its home to keep it. */
-	if (is_drawn && is_steady() && !cc->is_out_of_work && fragment_cpu(p, tc) >= 0 &&
-	    distance(home_of(tc), cpu) != DISTANCE_CACHE)
-		fragment_move(tc->fragment, cpu, ~0u);
+	if (is_drawn && is_steady() && !cc->is_out_of_work)
+		home_follows(p, tc, cpu, ~0u);
 	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);

@@ -60,8 +60,12 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 
 	if (is_attached())
 		return any_idle_cpu(p, tc, prev_cpu, 0);
-	if (is_steady() && !begins_near)
-		return claim_near(p, tc, prev_cpu, wait_expect(prev_cpu, queued_at(prev_cpu)));
+	if (is_steady() && !begins_near) {
+		cpu = claim_here(p, prev_cpu);
+		return cpu >= 0 ? cpu
+				: claim_beside(p, tc, prev_cpu,
+					       wait_expect(prev_cpu, queued_at(prev_cpu)));
+	}
 	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */
 		if (!topology.has_siblings && !(wake_flags & SCX_WAKE_SYNC) &&

@@ -176,7 +176,8 @@ static __always_inline bool pays(struct hearth_task *tc, u32 far, u64 will_wait)
 
 /* Whether a task that waits at one CPU may be taken to another, which idles. A member of a gang
  * goes by its row. */
-static __always_inline bool may_move(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu)
+static __always_inline bool may_move(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu,
+				     u64 will_wait)
 {
 	u32 far = distance(at, cpu);
 	s32 data = data_cpu(p, tc);
@@ -186,19 +187,28 @@ static __always_inline bool may_move(struct task_struct *p, struct hearth_task *
 		return true;
 	if (distance(data, cpu) == DISTANCE_CACHE)
 		far = DISTANCE_CACHE;
-	return pays(tc, far, wait_expect(at, queued_at(at) - 1));
+	return pays(tc, far, will_wait);
 }
 
-/* A task is taken to an idle CPU for what it has waited, and begins anew. If no other task of its
- * fragment runs, that moves along. */
+/* A task goes to another cache than that of its fragment's home, which moves along unless more of
+ * the fragment's tasks run than so many. */
+static __always_inline void home_follows(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+					 u32 most_run)
+{
+	s32 home = fragment_cpu(p, tc);
+
+	if (home >= 0 && distance(home, cpu) != DISTANCE_CACHE)
+		fragment_move(tc->fragment, cpu, most_run);
+}
+
+/* A task is taken to an idle CPU for what it has waited, and begins anew. */
 static __always_inline void move_is_paid(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 	s32 data = data_cpu(p, tc);
 
 	if (data < 0 || data == cpu)
 		return;
-	if (is_of_fragment(tc) && distance(data, cpu) != DISTANCE_CACHE)
-		fragment_move(tc->fragment, cpu, 0);
+	home_follows(p, tc, cpu, 0);
 	tc->waited_near_ns = 0;
 	tc->waited_ns = 0;
 }
@@ -234,16 +244,27 @@ static __always_inline s32 claim_in_cell(struct task_struct *p, u32 cell)
 	return cpu >= 0 ? cpu : claim_of_cell(p, cell, false);
 }
 
-/* This CPU, if it idles; or one that shares its cache, if to wait for this one will have cost as
- * much as to move. */
-static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
-				      u64 will_wait)
+/* This CPU, if it idles. */
+static __always_inline s32 claim_here(struct task_struct *p, s32 cpu)
 {
-	if (bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu))
-		return cpu;
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu) ? cpu : NO_CPU;
+}
+
+/* One that shares this CPU's cache, if to wait for this one will have cost as much as to move. */
+static __always_inline s32 claim_beside(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+					u64 will_wait)
+{
 	if (!pays(tc, DISTANCE_CACHE, will_wait) && !has_to_move(p, cpu))
 		return NO_CPU;
 	return claim_in_cell(p, cell_in(UNDIVIDED, cpu));
+}
+
+static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+				      u64 will_wait)
+{
+	s32 here = claim_here(p, cpu);
+
+	return here >= 0 ? here : claim_beside(p, tc, cpu, will_wait);
 }
 
 /* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
@@ -276,14 +297,19 @@ verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 	return NO_CPU;
 }
 
-/* Whether a task that wakes goes to the CPU that wakes it: this one, of another cache. */
-static __always_inline bool follows_waker(struct task_struct *p, struct hearth_task *tc, s32 at,
-					  u64 wake_flags)
+/* At which CPU a task wakes that was at one: where its fragment is; or at this one, of another
+ * cache, if who wakes it is about to sleep. */
+static __always_inline s32 wakes_at(struct task_struct *p, struct hearth_task *tc, s32 at,
+				    u64 wake_flags)
 {
-	s32 here = bpf_get_smp_processor_id();
+	s32 here = bpf_get_smp_processor_id(), home = fragment_cpu(p, tc);
 
-	return is_steady() && wake_flags & SCX_WAKE_SYNC && tc->last_cpu >= 0 &&
-	       distance(here, at) != DISTANCE_CACHE && bpf_cpumask_test_cpu(here, p->cpus_ptr);
+	if (home >= 0)
+		return home;
+	if (is_steady() && wake_flags & SCX_WAKE_SYNC && tc->last_cpu >= 0 &&
+	    distance(here, at) != DISTANCE_CACHE && bpf_cpumask_test_cpu(here, p->cpus_ptr))
+		return here;
+	return at;
 }
 
 #endif

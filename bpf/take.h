@@ -93,10 +93,12 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 {
 	s32 at = cpu_of_queue(queue);
 	struct task_struct *p;
+	u64 will_wait;
 	u32 looks = 0;
 
 	if (queue_ctx(queue)->waiting <= 0)
 		return false;
+	will_wait = wait_expect(at, queued_at(at) - 1);
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
 
@@ -107,7 +109,7 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 		if (!may_go_to(p, cpu) || is_of_other_part(tc, cpu))
 			continue;
 		wait_collect(tc, at);
-		if (!may_move(p, tc, at, cpu))
+		if (!may_move(p, tc, at, cpu, will_wait))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
 			move_is_paid(p, tc, cpu);

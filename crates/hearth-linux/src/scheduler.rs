@@ -91,7 +91,8 @@ impl Scheduler {
             let hint = if name.starts_with("hearth") { ": hearth stop" } else { "" };
             return Err(Error::Busy { name, hint });
         }
-        let costs = moves::measure(host).costs;
+        // Under other policies nobody asks.
+        let costs = if policy.steady { moves::measure(host).costs } else { host.move_costs() };
         let topology = shape::topology(host, costs)?;
         let refused = |step| move |source| Error::refused(step, source);
         // Lives as long as the process: the skeleton borrows from it.

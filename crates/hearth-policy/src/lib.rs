@@ -122,7 +122,7 @@ impl Discipline {
 }
 
 /// How much earlier than its usage says a task counts on a CPU. Credits add up. What a steady policy leaves out, or
-/// has as 0, is what moves cost on the machine: [`Policy::on`].
+/// has as 0, follows from its quantum and from what moves cost on the machine: [`Policy::on`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credit {
     /// The task ran last on this CPU and nothing else has since (`a_t`).

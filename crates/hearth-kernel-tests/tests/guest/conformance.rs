@@ -22,9 +22,18 @@ const YIELDS: u64 = 500;
 const YIELDERS: usize = 3;
 
 /// The policy `fair` with numbers of its own: what moves cost is not the same in the guest and on the simulated machine.
-const FAIR: &str = "fair:credit.time=2ms:credit.processor=1ms:credit.llc=2ms:credit.node=1ms";
+macro_rules! fair {
+    () => {
+        "fair:credit.time=2ms:credit.processor=1ms:credit.llc=2ms:credit.node=1ms"
+    };
+}
 
-const SCRIPT: &str = "
+fn load(policy: &str) -> Policy {
+    Policy::load(if policy == "fair" { fair!() } else { policy }).unwrap()
+}
+
+const SCRIPT: &str = concat!(
+    "
 idle() {
 	read up rest </proc/uptime
 	read cpu user nice system idle rest </proc/stat
@@ -34,7 +43,9 @@ EVENTS=/sys/kernel/sched_ext/root/events
 for policy in fair standard quantum-10 light; do
 	section $policy-start
 	case $policy in
-	fair) start --policy fair:credit.time=2ms:credit.processor=1ms:credit.llc=2ms:credit.node=1ms ;;
+	fair) start --policy ",
+    fair!(),
+    " ;;
 	*) start --policy $policy ;;
 	esac
 	section $policy-refills
@@ -56,7 +67,8 @@ for policy in fair standard quantum-10 light; do
 	hearth stop
 	await disabled
 done
-";
+"
+);
 
 fn output() -> Option<&'static Output> {
     static GUEST: Shared = Shared::new();
@@ -73,7 +85,7 @@ fn machine(nodes: u32, cpus: u32) -> Machine {
 }
 
 fn simulate(machine: &Machine, policy: &str, applications: Vec<Application>) -> RunResult {
-    let policy = Policy::load(if policy == "fair" { FAIR } else { policy }).unwrap();
+    let policy = load(policy);
     let options = Options { timeline: true, ..Options::default() };
     let mut simulation = Simulation::new(machine, &policy, &options).unwrap();
     applications.into_iter().for_each(|application| simulation.add(application));
@@ -149,7 +161,7 @@ fn stretches_of_equal_tasks_are_as_long() {
     let Some(output) = output() else { return };
     for policy in POLICIES {
         let (real, simulated) = (real_spin(output, policy), simulated_spin(policy));
-        let given = Policy::load(if policy == "fair" { FAIR } else { policy }).unwrap();
+        let given = load(policy);
         let (quantum_ms, credit_ms) = (given.quantum_ns as f64 / MS, given.credit.time_ns as f64 / MS);
         // A halving of usage within a stretch gives back half the credit, and when they come is chance. A
         // task of the kernel that runs in between is not seen, and the quantum begins anew after it.
