@@ -263,14 +263,16 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 
 /* ---- A task runs ---- */
 
-static __always_inline void moved(struct hearth_task *tc, s32 cpu)
+static __always_inline void moved(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 	s32 from = tc->last_cpu;
 
 	tc->last_cpu = cpu;
 	tc->previous_cpu = from;
-	if (from >= 0)
-		tc->moves[distance(from, cpu)]++;
+	if (from < 0)
+		return;
+	tc->moves[distance(from, cpu)]++;
+	tc->came_ns = p->se.sum_exec_runtime;
 }
 
 void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
@@ -295,7 +297,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	if (tracing)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
-		moved(tc, cpu);
+		moved(p, tc, cpu);
 	if (is_attached() && tc->attached_cpu < 0)
 		tc->attached_cpu = cpu;
 	if (!is_member(tc))

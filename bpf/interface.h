@@ -235,6 +235,8 @@ struct hearth_task {
 	 * see moves.h. */
 	u64 usually_ns;
 	u64 woke_ns;
+	/* steady: what it had run when it came to its CPU. */
+	u64 came_ns;
 	/* steady: what it asks for beyond what it has had, as usage; see usage.h. */
 	u64 request;
 	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of

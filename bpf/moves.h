@@ -3,7 +3,8 @@
  * Moves: under a steady policy a task moves to another CPU when staying has cost it, or is about to
  * cost it, as much as moving would.
  *
- * What a move costs is the machine's (topology): the private cache filled anew. A task that waits
+ * What a move costs is the machine's (topology): the private cache filled anew; but no more than it
+ * took the task to gather what it leaves behind. A task that waits
  * while other CPUs idle collects what it has waited, over all its waits. When that, and what it
  * will yet wait as far as can be told, reaches the cost of the move to one of them, it may be taken
  * there, and begins anew. So together its waits beside idle CPUs and its moves cost at most twice
@@ -23,6 +24,10 @@
  * a computation goes to an idle CPU at once, and who wakes behind a request that will soon be
  * answered waits for it.
  *
+ * A CPU that idles between two runs of a task is no place for another: who ran there would come
+ * back, and one of them wait. So it has to idle yet for as long as the move costs, or as the task
+ * usually runs, as far as can be told; and the one is taken that has idled for longest.
+ *
  * One thing moves a task to another cache at once: it is woken by who is about to sleep. Its
  * partner's data is warm in the cache of the CPU that wakes it, and nobody needs that CPU any more,
  * so it goes there.
@@ -32,6 +37,8 @@
 
 /* Tasks of a queue that are looked at, of many. */
 #define MOST_LOOKS 8
+/* How often a CPU that was found idle may turn out to be another's. */
+#define MOST_TRIES 4
 
 enum distance {
 	DISTANCE_CACHE = 0,
@@ -47,6 +54,7 @@ static __always_inline u32 distance(s32 one, s32 other)
 	return node_of(one) == node_of(other) ? DISTANCE_NODE : DISTANCE_MACHINE;
 }
 
+/* What a move costs at most. */
 static __always_inline u64 cost_of_move(u32 distance)
 {
 	if (!is_steady())
@@ -54,6 +62,17 @@ static __always_inline u64 cost_of_move(u32 distance)
 	if (distance == DISTANCE_CACHE)
 		return topology.cpu_move_ns;
 	return distance == DISTANCE_NODE ? topology.cache_move_ns : topology.node_move_ns;
+}
+
+/* What it costs a task: no longer than it took to gather what is left behind, which is as long as
+ * it has run on its CPU, and beyond its cache as long as it has run at all. */
+static __always_inline u64 cost_for(struct task_struct *p, struct hearth_task *tc, u32 distance)
+{
+	u64 most = cost_of_move(distance), ran = p->se.sum_exec_runtime;
+
+	if (distance == DISTANCE_CACHE)
+		ran -= tc->came_ns;
+	return ran < most ? ran : most;
 }
 
 /* A CPU goes idle, or no longer is. */
@@ -67,10 +86,16 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 	if (!is_steady())
 		return;
 	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
-	if (!idle)
+	if (!idle) {
+		cpu_ctx(cpu)->usually_idle_ns = (3 * cpu_ctx(cpu)->usually_idle_ns + scx_bpf_now() -
+						 cpu_ctx(cpu)->idle_since) /
+						4;
 		__sync_fetch_and_add(&cell->idle, -1);
-	else if (__sync_fetch_and_add(&cell->idle, 1) <= 0)
-		cell->idle_since = scx_bpf_now();
+		return;
+	}
+	cpu_ctx(cpu)->idle_since = scx_bpf_now();
+	if (__sync_fetch_and_add(&cell->idle, 1) <= 0)
+		cell->idle_since = cpu_ctx(cpu)->idle_since;
 }
 
 /* A task comes to wait. */
@@ -167,11 +192,34 @@ static __always_inline bool has_to_move(struct task_struct *p, s32 cpu)
 
 /* Whether what a task has waited beside idle CPUs, and will wait yet, is as much as a move costs.
  */
-static __always_inline bool pays(struct hearth_task *tc, u32 far, u64 will_wait)
+static __always_inline bool pays(struct task_struct *p, struct hearth_task *tc, u32 far,
+				 u64 will_wait)
 {
 	u64 waited = far == DISTANCE_CACHE ? tc->waited_near_ns : tc->waited_ns;
 
-	return waited + will_wait >= cost_of_move(far);
+	return waited + will_wait >= cost_for(p, tc, far);
+}
+
+/* For how long a CPU will idle yet: for as long as it usually does, and at least for as long again
+ * as it has idled. */
+static __always_inline u64 idle_expect(s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	u64 now = scx_bpf_now(), idled = 0;
+
+	if (cc->is_idle && now > cc->idle_since)
+		idled = now - cc->idle_since;
+	return 2 * idled < cc->usually_idle_ns ? cc->usually_idle_ns - idled : idled;
+}
+
+/* For how long a CPU has to idle yet if a task is to go there: for a run of it, or for as long as
+ * the move costs. Who ran there last would otherwise be back, and wait for it or move in its turn.
+ */
+static __always_inline u64 least_idle(struct task_struct *p, struct hearth_task *tc, u32 far)
+{
+	u64 cost = cost_for(p, tc, far);
+
+	return tc->usually_ns < cost ? tc->usually_ns : cost;
 }
 
 /* Whether a task that waits at one CPU may be taken to another, which idles. A member of a gang
@@ -187,7 +235,7 @@ static __always_inline bool may_move(struct task_struct *p, struct hearth_task *
 		return true;
 	if (distance(data, cpu) == DISTANCE_CACHE)
 		far = DISTANCE_CACHE;
-	return pays(tc, far, will_wait);
+	return pays(p, tc, far, will_wait) && idle_expect(cpu) >= least_idle(p, tc, far);
 }
 
 /* A task goes to another cache than that of its fragment's home, which moves along unless more of
@@ -210,7 +258,8 @@ static __always_inline void move_is_paid(struct task_struct *p, struct hearth_ta
 		return;
 	home_follows(p, tc, cpu, 0);
 	tc->waited_near_ns = 0;
-	tc->waited_ns = 0;
+	if (distance(data, cpu) != DISTANCE_CACHE)
+		tc->waited_ns = 0;
 }
 
 /* Our own note spares most questions to the kernel. A CPU that is about to go idle may
@@ -220,28 +269,46 @@ static __always_inline bool claim_idle(s32 cpu)
 	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* An idle CPU of a cell for a task; only one whose siblings idle, too, if it has to be a whole
- * core. */
-verified_alone int claim_of_cell(struct task_struct *p __arg_trusted, u32 cell, bool is_whole_core)
+/* The CPU of a cell that a task may run on and that has idled for longest: who ran there last is
+ * the least likely to be back soon. Only one whose siblings idle, too, if it has to be a whole
+ * core.
+ */
+verified_alone int longest_idle(struct task_struct *p __arg_trusted, u32 cell, u64 least_ns,
+				bool is_whole_core)
 {
+	u64 since = ~0ull;
+	s32 longest = NO_CPU;
 	u32 i;
 
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 cpu = member(cell, i);
 
-		if (cpu_ctx(cpu)->is_idle && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-		    (!is_whole_core || is_core_idle(cpu)) && claim_idle(cpu))
+		if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->is_claimed ||
+		    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+		    (is_whole_core && !is_core_idle(cpu)))
+			continue;
+		since = cpu_ctx(cpu)->idle_since;
+		longest = cpu;
+	}
+	return longest;
+}
+
+/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. Another CPU may
+ * claim the same at this moment. */
+verified_alone int claim_in_cell(struct task_struct *p __arg_trusted, u32 cell, u64 least_ns)
+{
+	u32 tries;
+
+	bpf_for(tries, 0, MOST_TRIES) {
+		s32 cpu = topology.has_siblings ? longest_idle(p, cell, least_ns, true) : NO_CPU;
+
+		if (cpu < 0)
+			cpu = longest_idle(p, cell, least_ns, false);
+		if (cpu < 0 || claim_idle(cpu))
 			return cpu;
 	}
 	return NO_CPU;
-}
-
-/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. */
-static __always_inline s32 claim_in_cell(struct task_struct *p, u32 cell)
-{
-	s32 cpu = topology.has_siblings ? claim_of_cell(p, cell, true) : NO_CPU;
-
-	return cpu >= 0 ? cpu : claim_of_cell(p, cell, false);
 }
 
 /* This CPU, if it idles. */
@@ -254,9 +321,10 @@ static __always_inline s32 claim_here(struct task_struct *p, s32 cpu)
 static __always_inline s32 claim_beside(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					u64 will_wait)
 {
-	if (!pays(tc, DISTANCE_CACHE, will_wait) && !has_to_move(p, cpu))
+	if (!pays(p, tc, DISTANCE_CACHE, will_wait) && !has_to_move(p, cpu))
 		return NO_CPU;
-	return claim_in_cell(p, cell_in(UNDIVIDED, cpu));
+	return claim_in_cell(p, cell_in(UNDIVIDED, cpu),
+			     has_to_move(p, cpu) ? 0 : least_idle(p, tc, DISTANCE_CACHE));
 }
 
 static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
@@ -267,6 +335,25 @@ static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task 
 	return here >= 0 ? here : claim_beside(p, tc, cpu, will_wait);
 }
 
+/* Of the cells so far from a CPU the one that has had an idle CPU for longest, or -1. */
+verified_alone int longest_idle_cell(s32 at, u32 far)
+{
+	u64 since = ~0ull;
+	s32 longest = -1;
+	u32 i;
+
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+		u32 cell = i & (HEARTH_MAX_CPUS - 1);
+
+		if (cell_ctx(cell)->idle <= 0 || cell_ctx(cell)->idle_since >= since ||
+		    distance_of_cell(cell, at) != far)
+			continue;
+		since = cell_ctx(cell)->idle_since;
+		longest = cell;
+	}
+	return longest;
+}
+
 /* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
  * farther than what it has waited pays for. */
 verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
@@ -274,6 +361,8 @@ verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 {
 	bool is_free = has_to_move(p, at);
 	u32 own = cell_in(UNDIVIDED, at), far, i;
+	u64 least_ns;
+	s32 longest;
 	s32 cpu = claim_near(p, tc, at, will_wait);
 
 	if (cpu < 0 && tc->last_cpu >= 0 && tc->last_cpu != at)
@@ -281,15 +370,22 @@ verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 	if (cpu >= 0)
 		return cpu;
 	bpf_for(far, DISTANCE_CACHE, NR_DISTANCES) {
-		if (!pays(tc, far, will_wait) && !is_free)
+		if (!pays(p, tc, far, will_wait) && !is_free)
 			break;
+		least_ns = is_free ? 0 : least_idle(p, tc, far);
+		longest = longest_idle_cell(at, far);
+		if (longest >= 0) {
+			cpu = claim_in_cell(p, longest, least_ns);
+			if (cpu >= 0)
+				return cpu;
+		}
 		bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 			u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
 			if (cell == own || cell_ctx(cell)->idle <= 0 ||
 			    distance_of_cell(cell, at) != far)
 				continue;
-			cpu = claim_in_cell(p, cell);
+			cpu = claim_in_cell(p, cell, least_ns);
 			if (cpu >= 0)
 				return cpu;
 		}

@@ -143,6 +143,8 @@ struct cpu_ctx {
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
+	u64 idle_since;
+	u64 usually_idle_ns;
 	/* Of the task that ran last: what credits count for here (credit.h). */
 	u32 inverse_weight;
 	/* See candidates.h. */
@@ -160,7 +162,7 @@ struct cpu_ctx {
 	s32 last_pid;
 	/* It was made to stop, by the tick or for another; if not, it yields. */
 	bool expired;
-	/* Nothing runs here, or nothing is known yet. */
+	/* Nothing runs here, or nothing is known yet; steady: since when. */
 	bool is_idle;
 	/* A higher class has it: what waits here waits for nobody. */
 	bool is_held;

@@ -344,6 +344,8 @@ shared! {
         pub usually_ns: u64,
         /// [`STEADY`]: the CPU time that it had when it last woke.
         pub woke_ns: u64,
+        /// [`STEADY`]: the CPU time that it had when it came to its CPU.
+        pub came_ns: u64,
         /// [`STEADY`]: what it asks for beyond what it has had.
         pub request: u64,
         /// Of its weight: its slice.

@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use hearth_machine::{CpuSet, Machine};
 use hearth_policy::Policy;
 use hearth_sim::measure::Stretch;
@@ -103,6 +107,8 @@ fn beside_short_runs(other: &'static [usize; 2]) -> usize {
             }),
             Box::new(move |cpu| {
                 only(cpu, &[HERE]);
+                // It has gathered what it would leave behind.
+                compute_ns(cpu, machine().move_costs().node_ns);
                 only(cpu, other);
                 for _ in 0..TURNS / 2 {
                     cpu.block();
@@ -238,4 +244,61 @@ fn preemptions(policy: &str) -> usize {
 fn who_wakes_waits_until_who_runs_has_had_its_slice() {
     let (steady, other) = (preemptions("fair"), preemptions("vanilla"));
     assert!(steady < 5 && other > 20, "preempted {steady} times, and {other}");
+}
+
+/// One thread has work for a pool of others as soon as they have answered: how often a thread moves to another CPU in
+/// the second half of that.
+fn late_moves_of_a_pool(machine: &Machine, workers: usize) -> usize {
+    const ANSWERS: usize = 10_000;
+    let (free, is_over) = (Rc::new(RefCell::new(VecDeque::from_iter(0..workers))), Rc::new(Cell::new(false)));
+    let options = Options { timeline: true, time_limit_ns: 10_000 * MS, ..Options::default() };
+    let mut simulation = Simulation::new(machine, &Policy::load("fair").unwrap(), &options).unwrap();
+    let mut application = Application::new("pool");
+    application.task("sender", move |cpu| {
+        let sender = cpu.task();
+        let threads: Vec<_> = (0..workers)
+            .map(|worker| {
+                let (free, is_over) = (free.clone(), is_over.clone());
+                let thread = cpu.fork("worker", move |cpu| {
+                    cpu.block();
+                    while !is_over.get() {
+                        compute_ns(cpu, (20 + 5 * (worker as u64 % 5)) * US);
+                        free.borrow_mut().push_back(worker);
+                        cpu.wake(sender);
+                        cpu.block();
+                    }
+                });
+                compute_ns(cpu, 20 * US);
+                thread
+            })
+            .collect();
+        for _ in 0..ANSWERS {
+            while free.borrow().is_empty() {
+                cpu.block();
+            }
+            let worker = free.borrow_mut().pop_front().unwrap();
+            cpu.wake(threads[worker]);
+            compute_ns(cpu, US);
+        }
+        is_over.set(true);
+        threads.into_iter().for_each(|thread| cpu.wake(thread));
+    });
+    simulation.add(application);
+    let result = simulation.run().unwrap();
+    let half_ns = result.timeline.iter().map(|stretch| stretch.end_ns).max().unwrap() / 2;
+    (0..=workers)
+        .map(|task| {
+            let ran = ran(&result, task);
+            ran.windows(2).filter(|pair| pair[1].start_ns > half_ns && pair[0].cpu != pair[1].cpu).count()
+        })
+        .sum()
+}
+
+#[test]
+fn a_pool_of_threads_settles_where_each_has_a_cpu() {
+    // Fewer than CPUs, and more than those of a cache.
+    for (name, workers) in [("chiplet-64", 9), ("chiplet-64", 20), ("server-2s", 20), ("desktop-8", 6)] {
+        let moves = late_moves_of_a_pool(&Machine::load(name).unwrap(), workers);
+        assert!(moves <= workers, "{workers} threads on {name} moved {moves} times");
+    }
 }
