@@ -28,6 +28,7 @@
 #include "decisions.h"
 #include "candidates.h"
 #include "take.h"
+#include "begin.h"
 #include "exit.h"
 #include "words.h"
 
@@ -426,52 +427,13 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init_task, struct task_struct *p,
 
 	if (!tc)
 		return -ENOMEM;
-	tc->attached_cpu = of_maker ? of_maker->attached_cpu : NO_CPU;
-	tc->last_cpu = NO_CPU;
-	tc->previous_cpu = NO_CPU;
-	tc->queue = NO_CPU;
-	tc->planned = PLANNED_NEVER;
-	tc->home = NO_CPU;
-	tc->part = NO_PART;
-	tc->slice_permille = 1000;
-	tc->share_permille = 1000;
-	tc->row = NO_ROW;
-	tc->fragment = NO_FRAGMENT;
-	tc->runs_in = NO_FRAGMENT;
-	weigh(tc, COMMON_WEIGHT);
-	tc->charged_ns = p->se.sum_exec_runtime;
-	tc->woke_ns = p->se.sum_exec_runtime;
-	tc->epoch = epoch;
+	task_begin(p, tc, of_maker);
 	return 0;
 }
 
 s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 {
-	u32 i;
-	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
-
-	sums_make();
-	if (err)
-		return err;
-	bpf_for(i, 0, NR_CELLS)
-		cell_ctx(i)->first = NO_CPU;
-	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells)
-		cell_ctx(i)->idle = end_of_members(i) - first_member(i);
-	bpf_for(i, 0, topology.nr_cpus) {
-		queue_ctx(i)->head = NO_USAGE;
-		queue_ctx(bound_queue(i))->head = NO_USAGE;
-		cpu_ctx(i)->is_idle = true;
-		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
-		cpu_ctx(i)->looked_after = i;
-		cpu_ctx(i)->left_alone = NO_QUEUE;
-		cpu_ctx(i)->moves_from = NO_CPU;
-		cpu_ctx(i)->least_usage = NO_USAGE;
-		err = scx_bpf_create_dsq(i, node_of(i))
-			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
-		if (err)
-			return err;
-	}
-	return 0;
+	return machine_begin();
 }
 
 void BPF_STRUCT_OPS(hearth_dump, struct scx_dump_ctx *dump)

@@ -61,11 +61,12 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	if (is_attached())
 		return any_idle_cpu(p, tc, prev_cpu, 0);
 	if (is_steady() && !begins_near) {
-		u64 will_wait = wait_expect(prev_cpu, queued_at(prev_cpu));
+		u64 will_wait;
 
 		cpu = claim_here(p, prev_cpu);
 		if (cpu >= 0)
 			return cpu;
+		will_wait = wait_expect(prev_cpu, queued_at(prev_cpu));
 		return distance(last, prev_cpu) == DISTANCE_CACHE
 			       ? idle_cpu_in_reach(p, tc, prev_cpu, will_wait)
 			       : claim_beside(p, tc, prev_cpu, will_wait);

@@ -78,24 +78,25 @@ static __always_inline u64 cost_for(struct task_struct *p, struct hearth_task *t
 /* A CPU goes idle, or no longer is. */
 static __always_inline void idle_note(s32 cpu, bool idle)
 {
+	struct cpu_ctx *cc = cpu_ctx(cpu);
 	struct cell_ctx *cell;
+	u64 now;
 
-	if (cpu_ctx(cpu)->is_idle == idle)
+	if (cc->is_idle == idle)
 		return;
-	cpu_ctx(cpu)->is_idle = idle;
+	cc->is_idle = idle;
 	if (!is_steady())
 		return;
 	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
+	now = scx_bpf_now();
 	if (!idle) {
-		cpu_ctx(cpu)->usually_idle_ns = (3 * cpu_ctx(cpu)->usually_idle_ns + scx_bpf_now() -
-						 cpu_ctx(cpu)->idle_since) /
-						4;
+		cc->usually_idle_ns = (3 * cc->usually_idle_ns + now - cc->idle_since) / 4;
 		__sync_fetch_and_add(&cell->idle, -1);
 		return;
 	}
-	cpu_ctx(cpu)->idle_since = scx_bpf_now();
+	cc->idle_since = now;
 	if (__sync_fetch_and_add(&cell->idle, 1) <= 0)
-		cell->idle_since = cpu_ctx(cpu)->idle_since;
+		cell->idle_since = now;
 }
 
 /* A task comes to wait. */
@@ -271,8 +272,7 @@ static __always_inline bool claim_idle(s32 cpu)
 
 /* The CPU of a cell that a task may run on and that has idled for longest: who ran there last is
  * the least likely to be back soon. Only one whose siblings idle, too, if it has to be a whole
- * core.
- */
+ * core. */
 verified_alone int longest_idle(struct task_struct *p __arg_trusted, u32 cell, u64 least_ns,
 				bool is_whole_core)
 {
@@ -321,10 +321,12 @@ static __always_inline s32 claim_here(struct task_struct *p, s32 cpu)
 static __always_inline s32 claim_beside(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					u64 will_wait)
 {
-	if (!pays(p, tc, DISTANCE_CACHE, will_wait) && !has_to_move(p, cpu))
+	bool is_free = has_to_move(p, cpu);
+
+	if (!is_free && !pays(p, tc, DISTANCE_CACHE, will_wait))
 		return NO_CPU;
 	return claim_in_cell(p, cell_in(UNDIVIDED, cpu),
-			     has_to_move(p, cpu) ? 0 : least_idle(p, tc, DISTANCE_CACHE));
+			     is_free ? 0 : least_idle(p, tc, DISTANCE_CACHE));
 }
 
 static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
@@ -333,6 +335,13 @@ static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task 
 	s32 here = claim_here(p, cpu);
 
 	return here >= 0 ? here : claim_beside(p, tc, cpu, will_wait);
+}
+
+/* Whether a cell has an idle CPU, and is so far from a CPU of another cell. */
+static __always_inline bool may_have_idle(u32 cell, s32 at, u32 far)
+{
+	return cell_ctx(cell)->idle > 0 && cell != cell_in(UNDIVIDED, at) &&
+	       distance_of_cell(cell, at) == far;
 }
 
 /* Of the cells so far from a CPU the one that has had an idle CPU for longest, or -1. */
@@ -345,13 +354,34 @@ verified_alone int longest_idle_cell(s32 at, u32 far)
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
-		if (cell_ctx(cell)->idle <= 0 || cell_ctx(cell)->idle_since >= since ||
-		    distance_of_cell(cell, at) != far)
+		if (cell_ctx(cell)->idle_since >= since || !may_have_idle(cell, at, far))
 			continue;
 		since = cell_ctx(cell)->idle_since;
 		longest = cell;
 	}
 	return longest;
+}
+
+/* An idle CPU so far from another: of the cell that has had one for longest, or of any, for the
+ * task may not run in that one. */
+verified_alone int claim_far(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns)
+{
+	s32 longest = longest_idle_cell(at, far);
+	s32 cpu = longest >= 0 ? claim_in_cell(p, longest, least_ns) : NO_CPU;
+	u32 i;
+
+	if (longest < 0 || cpu >= 0)
+		return cpu;
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+		u32 cell = i & (HEARTH_MAX_CPUS - 1);
+
+		if ((s32)cell == longest || !may_have_idle(cell, at, far))
+			continue;
+		cpu = claim_in_cell(p, cell, least_ns);
+		if (cpu >= 0)
+			return cpu;
+	}
+	return NO_CPU;
 }
 
 /* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
@@ -360,35 +390,19 @@ verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 				     struct hearth_task *tc __arg_nonnull, s32 at, u64 will_wait)
 {
 	bool is_free = has_to_move(p, at);
-	u32 own = cell_in(UNDIVIDED, at), far, i;
-	u64 least_ns;
-	s32 longest;
 	s32 cpu = claim_near(p, tc, at, will_wait);
+	u32 far;
 
 	if (cpu < 0 && tc->last_cpu >= 0 && tc->last_cpu != at)
 		cpu = claim_near(p, tc, tc->last_cpu, will_wait);
 	if (cpu >= 0)
 		return cpu;
 	bpf_for(far, DISTANCE_CACHE, NR_DISTANCES) {
-		if (!pays(p, tc, far, will_wait) && !is_free)
+		if (!is_free && !pays(p, tc, far, will_wait))
 			break;
-		least_ns = is_free ? 0 : least_idle(p, tc, far);
-		longest = longest_idle_cell(at, far);
-		if (longest >= 0) {
-			cpu = claim_in_cell(p, longest, least_ns);
-			if (cpu >= 0)
-				return cpu;
-		}
-		bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-			u32 cell = i & (HEARTH_MAX_CPUS - 1);
-
-			if (cell == own || cell_ctx(cell)->idle <= 0 ||
-			    distance_of_cell(cell, at) != far)
-				continue;
-			cpu = claim_in_cell(p, cell, least_ns);
-			if (cpu >= 0)
-				return cpu;
-		}
+		cpu = claim_far(p, at, far, is_free ? 0 : least_idle(p, tc, far));
+		if (cpu >= 0)
+			return cpu;
 	}
 	return NO_CPU;
 }

@@ -143,6 +143,7 @@ struct cpu_ctx {
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
+	/* steady: since when it idles, or last began to, and for how long it usually does. */
 	u64 idle_since;
 	u64 usually_idle_ns;
 	/* Of the task that ran last: what credits count for here (credit.h). */
@@ -162,7 +163,7 @@ struct cpu_ctx {
 	s32 last_pid;
 	/* It was made to stop, by the tick or for another; if not, it yields. */
 	bool expired;
-	/* Nothing runs here, or nothing is known yet; steady: since when. */
+	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
 	/* A higher class has it: what waits here waits for nobody. */
 	bool is_held;

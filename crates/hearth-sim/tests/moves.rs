@@ -246,20 +246,28 @@ fn who_wakes_waits_until_who_runs_has_had_its_slice() {
     assert!(steady < 5 && other > 20, "preempted {steady} times, and {other}");
 }
 
-/// One thread has work for a pool of others as soon as they have answered: how often a thread moves to another CPU in
-/// the second half of that.
-fn late_moves_of_a_pool(machine: &Machine, workers: usize) -> usize {
+/// One thread has work for a pool of others as soon as they have answered, 10,000 times: when a thread moves to another
+/// CPU, from the first of these on, as far as the timeline knows. Where threads are held to the first CPUs until then,
+/// each has run for longer there than any move costs.
+fn moves_of_a_pool(machine: &Machine, workers: usize, held_to: Option<usize>) -> Vec<u64> {
     const ANSWERS: usize = 10_000;
+    const HELD_MS: u64 = 4;
     let (free, is_over) = (Rc::new(RefCell::new(VecDeque::from_iter(0..workers))), Rc::new(Cell::new(false)));
     let options = Options { timeline: true, time_limit_ns: 10_000 * MS, ..Options::default() };
     let mut simulation = Simulation::new(machine, &Policy::load("fair").unwrap(), &options).unwrap();
     let mut application = Application::new("pool");
+    let begin_ns = held_to.map_or(0, |_| workers as u64 * HELD_MS * MS);
     application.task("sender", move |cpu| {
         let sender = cpu.task();
         let threads: Vec<_> = (0..workers)
             .map(|worker| {
                 let (free, is_over) = (free.clone(), is_over.clone());
                 let thread = cpu.fork("worker", move |cpu| {
+                    if let Some(count) = held_to {
+                        only(cpu, &Vec::from_iter(0..count));
+                        spin(cpu, HELD_MS);
+                        assert!(cpu.set_mask(cpu.task(), CpuSet::ALL));
+                    }
                     cpu.block();
                     while !is_over.get() {
                         compute_ns(cpu, (20 + 5 * (worker as u64 % 5)) * US);
@@ -272,6 +280,7 @@ fn late_moves_of_a_pool(machine: &Machine, workers: usize) -> usize {
                 thread
             })
             .collect();
+        cpu.sleep_ns(begin_ns.saturating_sub(cpu.now_ns()));
         for _ in 0..ANSWERS {
             while free.borrow().is_empty() {
                 cpu.block();
@@ -285,20 +294,79 @@ fn late_moves_of_a_pool(machine: &Machine, workers: usize) -> usize {
     });
     simulation.add(application);
     let result = simulation.run().unwrap();
-    let half_ns = result.timeline.iter().map(|stretch| stretch.end_ns).max().unwrap() / 2;
     (0..=workers)
-        .map(|task| {
+        .flat_map(|task| {
             let ran = ran(&result, task);
-            ran.windows(2).filter(|pair| pair[1].start_ns > half_ns && pair[0].cpu != pair[1].cpu).count()
+            let moves = ran.windows(2).filter(|pair| pair[0].cpu != pair[1].cpu);
+            Vec::from_iter(moves.filter_map(|pair| pair[1].start_ns.checked_sub(begin_ns)))
         })
-        .sum()
+        .collect()
 }
 
 #[test]
 fn a_pool_of_threads_settles_where_each_has_a_cpu() {
-    // Fewer than CPUs, and more than those of a cache.
+    // Fewer than CPUs, and more than those of a cache; what they would leave behind is little at first.
     for (name, workers) in [("chiplet-64", 9), ("chiplet-64", 20), ("server-2s", 20), ("desktop-8", 6)] {
-        let moves = late_moves_of_a_pool(&Machine::load(name).unwrap(), workers);
-        assert!(moves <= workers, "{workers} threads on {name} moved {moves} times");
+        let last_ns =
+            moves_of_a_pool(&Machine::load(name).unwrap(), workers, None).into_iter().max().unwrap_or(0);
+        assert!(last_ns < 3 * MS, "one of {workers} threads on {name} moves after {} us", last_ns / US);
+    }
+}
+
+#[test]
+fn moves_within_a_cache_do_not_keep_a_task_in_it() {
+    // Of a cache of eight.
+    let moves = moves_of_a_pool(&Machine::load("chiplet-64").unwrap(), 12, Some(8));
+    let last_ns = moves.into_iter().max().unwrap();
+    assert!(last_ns < 8 * MS, "a thread moves after {} us", last_ns / US);
+}
+
+#[test]
+fn where_each_cpu_is_anothers_between_two_runs_threads_stay() {
+    // One more than CPUs, with who sends.
+    let moves = moves_of_a_pool(&Machine::load("desktop-8").unwrap(), 8, None).len();
+    assert!(moves < 500, "{moves} moves for 10,000 answers");
+}
+
+/// One wakes behind a computation, beside an idle CPU whose own task is back each millisecond, and others on which nobody
+/// runs: how often it runs on the former.
+fn runs_between_anothers(machine: &Machine) -> usize {
+    const COMPUTES: usize = 0;
+    const OWNED: usize = 1;
+    const NOBODYS: [usize; 2] = [2, 3];
+    let us = machine.clock_hz / 1_000_000;
+    let tasks: Vec<Body> = vec![
+        Box::new(move |cpu| {
+            only(cpu, &[COMPUTES]);
+            (0..60).for_each(|_| cpu.compute(1_000 * us));
+        }),
+        Box::new(move |cpu| {
+            only(cpu, &[OWNED]);
+            for _ in 0..50 {
+                cpu.sleep_ns(MS);
+                cpu.compute(100 * us);
+            }
+        }),
+        Box::new(move |cpu| {
+            only(cpu, &[COMPUTES]);
+            cpu.sleep_ns(20 * MS);
+            only(cpu, &[COMPUTES, OWNED, NOBODYS[0], NOBODYS[1]]);
+            for _ in 0..10 {
+                cpu.sleep_ns(500 * US);
+                cpu.compute(100 * us);
+            }
+        }),
+    ];
+    let ran = ran(&run_on(machine, "fair", true, tasks), 2);
+    assert!(ran.iter().any(|stretch| stretch.cpu != COMPUTES), "it moves");
+    ran.iter().filter(|stretch| stretch.cpu == OWNED).count()
+}
+
+#[test]
+fn of_idle_cpus_the_one_that_has_idled_for_longest_is_taken() {
+    // CPUs of one cache, and with one each.
+    for name in ["desktop-8", "dash-16"] {
+        let ran = runs_between_anothers(&Machine::load(name).unwrap());
+        assert_eq!(ran, 0, "runs on {name} where another is about to be back");
     }
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Beginnings: what is known of a task that has not run, and of a machine that has not scheduled.
+ */
+#ifndef HEARTH_BEGIN_H
+#define HEARTH_BEGIN_H
+
+/* A task comes to be, or is there when the scheduler begins; somebody made it, or nobody known. */
+static __always_inline void task_begin(struct task_struct *p, struct hearth_task *tc,
+				       struct hearth_task *of_maker)
+{
+	tc->attached_cpu = of_maker ? of_maker->attached_cpu : NO_CPU;
+	tc->last_cpu = NO_CPU;
+	tc->previous_cpu = NO_CPU;
+	tc->queue = NO_CPU;
+	tc->planned = PLANNED_NEVER;
+	tc->home = NO_CPU;
+	tc->part = NO_PART;
+	tc->slice_permille = 1000;
+	tc->share_permille = 1000;
+	tc->row = NO_ROW;
+	tc->fragment = NO_FRAGMENT;
+	tc->runs_in = NO_FRAGMENT;
+	weigh(tc, COMMON_WEIGHT);
+	tc->charged_ns = p->se.sum_exec_runtime;
+	tc->woke_ns = p->se.sum_exec_runtime;
+	tc->epoch = epoch;
+}
+
+/* The scheduler begins; an error of the kernel's, or 0. */
+static __always_inline s32 machine_begin(void)
+{
+	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
+	u64 now = scx_bpf_now();
+	u32 i;
+
+	sums_make();
+	if (err)
+		return err;
+	bpf_for(i, 0, NR_CELLS)
+		cell_ctx(i)->first = NO_CPU;
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+		cell_ctx(i)->idle = end_of_members(i) - first_member(i);
+		cell_ctx(i)->idle_since = now;
+	}
+	bpf_for(i, 0, topology.nr_cpus) {
+		queue_ctx(i)->head = NO_USAGE;
+		queue_ctx(bound_queue(i))->head = NO_USAGE;
+		cpu_ctx(i)->is_idle = true;
+		cpu_ctx(i)->idle_since = now;
+		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
+		cpu_ctx(i)->looked_after = i;
+		cpu_ctx(i)->left_alone = NO_QUEUE;
+		cpu_ctx(i)->moves_from = NO_CPU;
+		cpu_ctx(i)->least_usage = NO_USAGE;
+		err = scx_bpf_create_dsq(i, node_of(i))
+			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+#endif
