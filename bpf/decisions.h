@@ -51,6 +51,38 @@ static __always_inline void decision_source(s32 cpu, u32 source, s32 from)
 	cpu_ctx(cpu)->noted.from = from;
 }
 
+/* The next task of a CPU waited at another, or here: counted, and told. */
+static __always_inline void came_from(s32 cpu, u32 source, s32 from)
+{
+	struct hearth_stats *st = stats_of(cpu);
+
+	switch (source) {
+	case HEARTH_SOURCE_OWN:
+		st->own++;
+		break;
+	case HEARTH_SOURCE_DOMAIN:
+		st->domain++;
+		break;
+	case HEARTH_SOURCE_FOREIGN:
+		st->foreign++;
+		break;
+	case HEARTH_SOURCE_LATE:
+		st->late++;
+		break;
+	case HEARTH_SOURCE_STRAY:
+		st->strays++;
+		break;
+	case HEARTH_SOURCE_MEMBER:
+		st->members++;
+		break;
+	case HEARTH_SOURCE_FRAGMENT:
+		st->fragments++;
+		break;
+	}
+	if (tracing)
+		decision_source(cpu, source, from);
+}
+
 /* A wake-up placed the task here: nothing was compared. */
 static __always_inline void decision_direct(s32 cpu)
 {

@@ -120,8 +120,12 @@ verified_alone int take_member(s32 cpu)
 		if (!tc)
 			continue;
 		plan_follow(p, tc);
-		if (is_in_row(tc) && tc->home == cpu && may_go_to(p, cpu))
-			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
+		if (!is_in_row(tc) || tc->home != cpu || !may_go_to(p, cpu))
+			continue;
+		if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+			return false;
+		came_from(cpu, HEARTH_SOURCE_MEMBER, cpu);
+		return true;
 	}
 	cpu_ctx(cpu)->has_member = false;
 	return false;

@@ -16,6 +16,7 @@
 #include "usage.h"
 #include "credit.h"
 #include "slices.h"
+#include "decisions.h"
 #include "fragments.h"
 #include "places.h"
 #include "gangs.h"
@@ -25,11 +26,11 @@
 #include "run_queue.h"
 #include "moves.h"
 #include "idle.h"
-#include "decisions.h"
 #include "candidates.h"
 #include "take.h"
 #include "begin.h"
 #include "exit.h"
+#include "dump.h"
 #include "words.h"
 
 char _license[] SEC("license") = "GPL";
@@ -160,6 +161,7 @@ static __always_inline void look_again(s32 cpu)
 	if (!cpu_ctx(cpu)->is_claimed)
 		return;
 	cpu_ctx(cpu)->is_claimed = false;
+	stats_of(cpu)->in_vain++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
@@ -216,10 +218,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		queue_renew(shared_queue(cpu));
 		queue_renew(bound_queue(cpu));
 	}
-	if (cc->has_late && take_late(cpu)) {
-		stats_of(cpu)->late++;
+	if (cc->has_late && take_late(cpu))
 		return;
-	}
 	if (cc->has_member && take_member(cpu))
 		return;
 	if (cc->moves_from >= 0)
@@ -289,7 +289,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	queue = tc->queue;
 	is_drawn = queue >= 0 && cpu_of_queue(queue) != cpu;
 	if (is_steady() && queue >= 0 && !is_drawn)
-		wait_collect(tc, cpu);
+		wait_end(tc, cpu);
 	queue_left(tc);
 	/* It was too far behind for its home to keep it. */
 	if (is_drawn && is_steady() && !cc->is_out_of_work)
@@ -439,6 +439,20 @@ s32 BPF_STRUCT_OPS_SLEEPABLE(hearth_init)
 void BPF_STRUCT_OPS(hearth_dump, struct scx_dump_ctx *dump)
 {
 	exit_look(dump);
+	dump_all();
+}
+
+void BPF_STRUCT_OPS(hearth_dump_cpu, struct scx_dump_ctx *dump, s32 cpu, bool idle)
+{
+	dump_cpu(cpu, idle);
+}
+
+void BPF_STRUCT_OPS(hearth_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)
+{
+	struct hearth_task *tc = task_ctx(p);
+
+	if (tc)
+		dump_task(tc);
 }
 
 void BPF_STRUCT_OPS(hearth_exit, struct scx_exit_info *info)
@@ -463,6 +477,8 @@ struct sched_ext_ops hearth_ops = {
 	.init_task = (void *)hearth_init_task,
 	.init = (void *)hearth_init,
 	.dump = (void *)hearth_dump,
+	.dump_cpu = (void *)hearth_dump_cpu,
+	.dump_task = (void *)hearth_dump_task,
 	.exit = (void *)hearth_exit,
 	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = HEARTH_WATCHDOG_MS,

@@ -69,7 +69,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 		will_wait = wait_expect(prev_cpu, queued_at(prev_cpu));
 		return distance(last, prev_cpu) == DISTANCE_CACHE
 			       ? idle_cpu_in_reach(p, tc, prev_cpu, will_wait)
-			       : claim_beside(p, tc, prev_cpu, will_wait);
+			       : claim_paid(p, tc, prev_cpu, DISTANCE_CACHE, will_wait);
 	}
 	if (last >= 0 && (policy.llc_ns || policy.node_ns)) {
 		/* What that search finds first, without the call. */

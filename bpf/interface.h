@@ -148,7 +148,7 @@ struct hearth_plan {
 #define HEARTH_PUBLISHED_PLAN 4
 #define HEARTH_PUBLISHED_SEQUENCE 8
 
-/* Where the next task came from, counted per CPU at each dispatch. */
+/* Where the next task came from, counted per CPU at each dispatch; and what did not happen. */
 struct hearth_stats {
 	u64 kept;      /* the task that was running */
 	u64 own;       /* this CPU's queue */
@@ -158,6 +158,18 @@ struct hearth_stats {
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
 	u64 late;      /* a task that had waited for too long; see waits.h */
+	u64 strays;    /* from the bound queue of a CPU where more wait; see waits.h */
+	u64 members;   /* a gang's, whose row it is; see gangs.h */
+	u64 fragments; /* one of a fragment whose others run at its home; see fragments.h */
+	/* steady: waits that ended where they began, though a CPU of the same cache idled, or only
+	 * one beyond it, and for how long; see moves.h. */
+	u64 stayed_near;
+	u64 stayed_far;
+	u64 stayed_ns;
+	/* steady: a task that had paid for the move was left, for this CPU is soon wanted again. */
+	u64 brief;
+	/* It was woken for a task that another has taken. */
+	u64 in_vain;
 };
 
 /* Why a task runs where it does. */
@@ -169,6 +181,11 @@ enum hearth_source {
 	HEARTH_SOURCE_FOREIGN = 4, /* from a queue of another domain */
 	HEARTH_SOURCE_DIRECT = 5,  /* it woke up, and this CPU was idle */
 	HEARTH_SOURCE_KERNEL = 6,  /* the kernel's doing: it goes on after a higher class */
+	HEARTH_SOURCE_LATE = 7,	   /* it had waited for too long */
+	HEARTH_SOURCE_STRAY = 8,   /* from the bound queue of a CPU where more wait */
+	HEARTH_SOURCE_MEMBER = 9,  /* of a gang, whose row it is */
+	/* One of a fragment whose others run at its home. */
+	HEARTH_SOURCE_FRAGMENT = 10,
 };
 
 /* A rank where there is no candidate. */
@@ -231,6 +248,9 @@ struct hearth_task {
 	u64 waited_ns;
 	/* The same, beside idle CPUs of its own cache. */
 	u64 waited_near_ns;
+	/* What both were when it came to wait. */
+	u64 waited_before_ns;
+	u64 waited_near_before_ns;
 	/* steady: how long it usually runs before it sleeps, and what it had run when it last woke;
 	 * see moves.h. */
 	u64 usually_ns;
@@ -303,6 +323,6 @@ struct hearth_exit {
 	char message[1024];
 };
 
-_Static_assert(sizeof(struct hearth_stats) == 64, "one cache line");
+_Static_assert(sizeof(struct hearth_stats) == 128, "two cache lines");
 
 #endif

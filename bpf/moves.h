@@ -38,7 +38,7 @@
 /* Tasks of a queue that are looked at, of many. */
 #define MOST_LOOKS 8
 /* How often a CPU that was found idle may turn out to be another's. */
-#define MOST_TRIES 4
+#define MOST_CLAIMS 4
 
 enum distance {
 	DISTANCE_CACHE = 0,
@@ -75,6 +75,15 @@ static __always_inline u64 cost_for(struct task_struct *p, struct hearth_task *t
 	return ran < most ? ran : most;
 }
 
+/* For how long a CPU has idled, as far as it can matter: twice the dearest move. */
+static __always_inline u64 idle_for(struct cpu_ctx *cc, u64 now)
+{
+	u64 idled = now > cc->idle_since ? now - cc->idle_since : 0;
+	u64 most = 2 * topology.node_move_ns;
+
+	return idled < most ? idled : most;
+}
+
 /* A CPU goes idle, or no longer is. */
 static __always_inline void idle_note(s32 cpu, bool idle)
 {
@@ -90,7 +99,7 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
 	now = scx_bpf_now();
 	if (!idle) {
-		cc->usually_idle_ns = (3 * cc->usually_idle_ns + now - cc->idle_since) / 4;
+		cc->usually_idle_ns = (3 * cc->usually_idle_ns + idle_for(cc, now)) / 4;
 		__sync_fetch_and_add(&cell->idle, -1);
 		return;
 	}
@@ -102,8 +111,11 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 /* A task comes to wait. */
 static __always_inline void wait_begin(struct hearth_task *tc)
 {
-	if (is_steady())
-		tc->waits_since = scx_bpf_now();
+	if (!is_steady())
+		return;
+	tc->waits_since = scx_bpf_now();
+	tc->waited_before_ns = tc->waited_ns;
+	tc->waited_near_before_ns = tc->waited_near_ns;
 }
 
 /* A task wakes: it has run since it last did. */
@@ -177,6 +189,21 @@ verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
 	return 0;
 }
 
+/* A task begins to run where it waited. */
+static __always_inline void wait_end(struct hearth_task *tc, s32 cpu)
+{
+	struct hearth_stats *st = stats_of(cpu);
+
+	wait_collect(tc, cpu);
+	if (tc->waited_ns == tc->waited_before_ns)
+		return;
+	if (tc->waited_near_ns > tc->waited_near_before_ns)
+		st->stayed_near++;
+	else
+		st->stayed_far++;
+	st->stayed_ns += tc->waited_ns - tc->waited_before_ns;
+}
+
 /* Whether a task that waits stays with the CPU where it is. */
 static __always_inline bool is_kept_apart(struct task_struct *p, struct hearth_task *tc)
 {
@@ -206,10 +233,8 @@ static __always_inline bool pays(struct task_struct *p, struct hearth_task *tc, 
 static __always_inline u64 idle_expect(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), idled = 0;
+	u64 idled = cc->is_idle ? idle_for(cc, scx_bpf_now()) : 0;
 
-	if (cc->is_idle && now > cc->idle_since)
-		idled = now - cc->idle_since;
 	return 2 * idled < cc->usually_idle_ns ? cc->usually_idle_ns - idled : idled;
 }
 
@@ -236,7 +261,12 @@ static __always_inline bool may_move(struct task_struct *p, struct hearth_task *
 		return true;
 	if (distance(data, cpu) == DISTANCE_CACHE)
 		far = DISTANCE_CACHE;
-	return pays(p, tc, far, will_wait) && idle_expect(cpu) >= least_idle(p, tc, far);
+	if (!pays(p, tc, far, will_wait))
+		return false;
+	if (idle_expect(cpu) >= least_idle(p, tc, far))
+		return true;
+	stats_of(cpu)->brief++;
+	return false;
 }
 
 /* A task goes to another cache than that of its fragment's home, which moves along unless more of
@@ -270,41 +300,47 @@ static __always_inline bool claim_idle(s32 cpu)
 	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
-/* The CPU of a cell that a task may run on and that has idled for longest: who ran there last is
- * the least likely to be back soon. Only one whose siblings idle, too, if it has to be a whole
- * core. */
-verified_alone int longest_idle(struct task_struct *p __arg_trusted, u32 cell, u64 least_ns,
+/* Of the idle CPUs so far from another that a task may run on, the one that has idled for longest:
+ * who ran there last is the least likely to be back soon. Only one whose siblings idle, too, if it
+ * has to be a whole core. */
+verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns,
 				bool is_whole_core)
 {
 	u64 since = ~0ull;
 	s32 longest = NO_CPU;
-	u32 i;
+	u32 i, j;
 
-	bpf_for(i, first_member(cell), end_of_members(cell)) {
-		s32 cpu = member(cell, i);
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
+		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
-		if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->is_claimed ||
-		    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    (is_whole_core && !is_core_idle(cpu)))
+		if (cell_ctx(cell)->idle <= 0 || distance_of_cell(cell, at) != far)
 			continue;
-		since = cpu_ctx(cpu)->idle_since;
-		longest = cpu;
+		bpf_for(j, first_member(cell), end_of_members(cell)) {
+			s32 cpu = member(cell, j);
+
+			if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->is_claimed ||
+			    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
+			    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+			    (is_whole_core && !is_core_idle(cpu)))
+				continue;
+			since = cpu_ctx(cpu)->idle_since;
+			longest = cpu;
+		}
 	}
 	return longest;
 }
 
-/* An idle CPU of a cell for a task; whole cores before those whose sibling is busy. Another CPU may
- * claim the same at this moment. */
-verified_alone int claim_in_cell(struct task_struct *p __arg_trusted, u32 cell, u64 least_ns)
+/* An idle CPU so far from another for a task; whole cores before those whose sibling is busy.
+ * Another CPU may claim the same at this moment. */
+verified_alone int claim_at(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns)
 {
 	u32 tries;
 
-	bpf_for(tries, 0, MOST_TRIES) {
-		s32 cpu = topology.has_siblings ? longest_idle(p, cell, least_ns, true) : NO_CPU;
+	bpf_for(tries, 0, MOST_CLAIMS) {
+		s32 cpu = topology.has_siblings ? longest_idle(p, at, far, least_ns, true) : NO_CPU;
 
 		if (cpu < 0)
-			cpu = longest_idle(p, cell, least_ns, false);
+			cpu = longest_idle(p, at, far, least_ns, false);
 		if (cpu < 0 || claim_idle(cpu))
 			return cpu;
 	}
@@ -317,16 +353,15 @@ static __always_inline s32 claim_here(struct task_struct *p, s32 cpu)
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu) ? cpu : NO_CPU;
 }
 
-/* One that shares this CPU's cache, if to wait for this one will have cost as much as to move. */
-static __always_inline s32 claim_beside(struct task_struct *p, struct hearth_task *tc, s32 cpu,
-					u64 will_wait)
+/* One so far from this CPU, if to wait for this one will have cost as much as to move. */
+static __always_inline s32 claim_paid(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+				      u32 far, u64 will_wait)
 {
-	bool is_free = has_to_move(p, cpu);
-
-	if (!is_free && !pays(p, tc, DISTANCE_CACHE, will_wait))
+	if (has_to_move(p, cpu))
+		return claim_at(p, cpu, far, 0);
+	if (!pays(p, tc, far, will_wait))
 		return NO_CPU;
-	return claim_in_cell(p, cell_in(UNDIVIDED, cpu),
-			     is_free ? 0 : least_idle(p, tc, DISTANCE_CACHE));
+	return claim_at(p, cpu, far, least_idle(p, tc, far));
 }
 
 static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task *tc, s32 cpu,
@@ -334,54 +369,7 @@ static __always_inline s32 claim_near(struct task_struct *p, struct hearth_task 
 {
 	s32 here = claim_here(p, cpu);
 
-	return here >= 0 ? here : claim_beside(p, tc, cpu, will_wait);
-}
-
-/* Whether a cell has an idle CPU, and is so far from a CPU of another cell. */
-static __always_inline bool may_have_idle(u32 cell, s32 at, u32 far)
-{
-	return cell_ctx(cell)->idle > 0 && cell != cell_in(UNDIVIDED, at) &&
-	       distance_of_cell(cell, at) == far;
-}
-
-/* Of the cells so far from a CPU the one that has had an idle CPU for longest, or -1. */
-verified_alone int longest_idle_cell(s32 at, u32 far)
-{
-	u64 since = ~0ull;
-	s32 longest = -1;
-	u32 i;
-
-	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		u32 cell = i & (HEARTH_MAX_CPUS - 1);
-
-		if (cell_ctx(cell)->idle_since >= since || !may_have_idle(cell, at, far))
-			continue;
-		since = cell_ctx(cell)->idle_since;
-		longest = cell;
-	}
-	return longest;
-}
-
-/* An idle CPU so far from another: of the cell that has had one for longest, or of any, for the
- * task may not run in that one. */
-verified_alone int claim_far(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns)
-{
-	s32 longest = longest_idle_cell(at, far);
-	s32 cpu = longest >= 0 ? claim_in_cell(p, longest, least_ns) : NO_CPU;
-	u32 i;
-
-	if (longest < 0 || cpu >= 0)
-		return cpu;
-	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		u32 cell = i & (HEARTH_MAX_CPUS - 1);
-
-		if ((s32)cell == longest || !may_have_idle(cell, at, far))
-			continue;
-		cpu = claim_in_cell(p, cell, least_ns);
-		if (cpu >= 0)
-			return cpu;
-	}
-	return NO_CPU;
+	return here >= 0 ? here : claim_paid(p, tc, cpu, DISTANCE_CACHE, will_wait);
 }
 
 /* An idle CPU for a task that waits at a CPU: near that one, near the one where it ran last, or no
@@ -389,22 +377,15 @@ verified_alone int claim_far(struct task_struct *p __arg_trusted, s32 at, u32 fa
 verified_alone int idle_cpu_in_reach(struct task_struct *p __arg_trusted,
 				     struct hearth_task *tc __arg_nonnull, s32 at, u64 will_wait)
 {
-	bool is_free = has_to_move(p, at);
 	s32 cpu = claim_near(p, tc, at, will_wait);
-	u32 far;
 
 	if (cpu < 0 && tc->last_cpu >= 0 && tc->last_cpu != at)
 		cpu = claim_near(p, tc, tc->last_cpu, will_wait);
-	if (cpu >= 0)
-		return cpu;
-	bpf_for(far, DISTANCE_CACHE, NR_DISTANCES) {
-		if (!is_free && !pays(p, tc, far, will_wait))
-			break;
-		cpu = claim_far(p, at, far, is_free ? 0 : least_idle(p, tc, far));
-		if (cpu >= 0)
-			return cpu;
-	}
-	return NO_CPU;
+	if (cpu < 0)
+		cpu = claim_paid(p, tc, at, DISTANCE_NODE, will_wait);
+	if (cpu < 0)
+		cpu = claim_paid(p, tc, at, DISTANCE_MACHINE, will_wait);
+	return cpu;
 }
 
 /* At which CPU a task wakes that was at one: where its fragment is; or at this one, of another

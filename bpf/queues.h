@@ -149,7 +149,8 @@ static __always_inline void queue_taken(s32 queue)
 /* A task is counted no more where it waited. */
 static __always_inline void queue_uncount(u32 counted, s32 queue)
 {
-	__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1);
+	if (__sync_fetch_and_add(&queue_ctx(queue)->waiting, -1) <= 0)
+		scx_bpf_error("hearth: a task left queue %d, where none was counted", queue);
 	count(counted, queue, -1);
 }
 

@@ -60,21 +60,12 @@ static __always_inline bool move_to_local(s32 queue, s32 cpu)
 /* A CPU has taken a task that waited at another, or ran there last. */
 static __always_inline void taken_from(s32 from, s32 cpu)
 {
-	struct hearth_stats *st = stats_of(cpu);
-	u32 source;
-
-	if (from == cpu) {
-		source = HEARTH_SOURCE_OWN;
-		st->own++;
-	} else if (domain_of(from) == domain_of(cpu)) {
-		source = HEARTH_SOURCE_DOMAIN;
-		st->domain++;
-	} else {
-		source = HEARTH_SOURCE_FOREIGN;
-		st->foreign++;
-	}
-	if (tracing)
-		decision_source(cpu, source, from);
+	if (from == cpu)
+		came_from(cpu, HEARTH_SOURCE_OWN, from);
+	else if (domain_of(from) == domain_of(cpu))
+		came_from(cpu, HEARTH_SOURCE_DOMAIN, from);
+	else
+		came_from(cpu, HEARTH_SOURCE_FOREIGN, from);
 }
 
 verified_alone int take(s32 queue, s32 cpu)
@@ -262,9 +253,10 @@ verified_alone int fragment_take(s32 queue, s32 cpu, u32 most_tasks, bool is_idl
 				if (!is_split(f))
 					continue;
 				fragment_run(p, tc);
-				return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)
-					       ? MOVED_TASK
-					       : MOVED_NONE;
+				if (!scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0))
+					return MOVED_NONE;
+				came_from(cpu, HEARTH_SOURCE_FRAGMENT, cpu_of_queue(queue));
+				return MOVED_TASK;
 			}
 			if (is_idle && !is_late(p->scx.runnable_at, sums.fragment_patience))
 				continue;

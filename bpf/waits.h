@@ -78,18 +78,28 @@ verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 	return pid != NO_PID && is_late(since, patience) && take_pid(queue, pid, cpu);
 }
 
-/* Takes a task that has waited for too long, in the own queues or where one was left alone. */
+/* Takes a task that has waited for too long, in the own queues or where one was left alone; or a
+ * stray from where more wait. */
 verified_alone int take_late(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 left = cc->left_alone;
+	u64 patience;
 
 	if (take_late_of(bound_queue(cpu), cpu, sums.patience) ||
-	    take_late_of(shared_queue(cpu), cpu, sums.patience))
+	    take_late_of(shared_queue(cpu), cpu, sums.patience)) {
+		came_from(cpu, HEARTH_SOURCE_LATE, cpu);
 		return true;
+	}
 	cc->has_late = false;
 	cc->left_alone = NO_QUEUE;
-	return left >= 0 && take_late_of(left, cpu, is_bound_queue(left) ? 0 : sums.patience);
+	if (left < 0)
+		return false;
+	patience = is_bound_queue(left) ? 0 : sums.patience;
+	if (!take_late_of(left, cpu, patience))
+		return false;
+	came_from(cpu, patience ? HEARTH_SOURCE_LATE : HEARTH_SOURCE_STRAY, cpu_of_queue(left));
+	return true;
 }
 
 /* Whether a CPU has a quarter more to do than another (data-affinity paper, section 4). */

@@ -105,6 +105,8 @@ struct sched_ext_ops {
 	void (*disable)(struct task_struct *p);
 	s32 (*init)(void);
 	void (*dump)(struct scx_dump_ctx *dump);
+	void (*dump_cpu)(struct scx_dump_ctx *dump, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *dump, struct task_struct *p);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
 	u32 timeout_ms;

@@ -81,7 +81,17 @@ struct hearth_kernel hearth_kernel;
 #define scx_bpf_reenqueue_local() hearth_kernel.reenqueue_local(hearth_kernel.self)
 #define bpf_get_smp_processor_id() hearth_kernel.smp_processor_id(hearth_kernel.self)
 #define bpf_cpumask_test_cpu(cpu, mask) ((mask)->bits[(cpu) / 64] >> (cpu) % 64 & 1)
-#define scx_bpf_error(message) hearth_kernel.error(hearth_kernel.self, message)
+#define scx_bpf_error(args...)                                       \
+	({                                                           \
+		char ___message[256];                                \
+		snprintf(___message, sizeof(___message), args);      \
+		hearth_kernel.error(hearth_kernel.self, ___message); \
+	})
+
+/* Nobody asks for an account: simulated kernels can be looked into. */
+static inline __attribute__((format(printf, 1, 2))) void scx_bpf_dump(const char *format, ...)
+{
+}
 
 /* Nobody traces: the simulated machine has its own account. */
 #define bpf_ringbuf_output(ring, data, size, flags) ((void)(ring), (void)(data), 0)

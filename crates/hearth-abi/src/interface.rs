@@ -68,6 +68,14 @@ constants! { all {
     HEARTH_SOURCE_DIRECT => SOURCE_DIRECT: u32 = 5;
     /// [`Decision::source`]: the kernel's doing, the task goes on after one of a higher class.
     HEARTH_SOURCE_KERNEL => SOURCE_KERNEL: u32 = 6;
+    /// [`Decision::source`]: the task had waited for too long.
+    HEARTH_SOURCE_LATE => SOURCE_LATE: u32 = 7;
+    /// [`Decision::source`]: from the bound queue of a CPU where more wait.
+    HEARTH_SOURCE_STRAY => SOURCE_STRAY: u32 = 8;
+    /// [`Decision::source`]: a gang's, whose row it is.
+    HEARTH_SOURCE_MEMBER => SOURCE_MEMBER: u32 = 9;
+    /// [`Decision::source`]: one of a fragment whose others run at its home.
+    HEARTH_SOURCE_FRAGMENT => SOURCE_FRAGMENT: u32 = 10;
     /// A rank where there is no candidate.
     HEARTH_NO_RANK => NO_RANK: i64 = i64::MAX;
 } }
@@ -231,6 +239,30 @@ shared! {
         /// A task that had waited for too long, whatever its rank.
         #[serde(default)]
         pub late: u64,
+        /// From the bound queue of a CPU where more wait.
+        #[serde(default)]
+        pub strays: u64,
+        /// A gang's, whose row it is.
+        #[serde(default)]
+        pub members: u64,
+        /// One of a fragment whose others run at its home.
+        #[serde(default)]
+        pub fragments: u64,
+        /// [`STEADY`]: waits that ended where they began, though a CPU of the same cache idled.
+        #[serde(default)]
+        pub stayed_near: u64,
+        /// [`STEADY`]: though one beyond that cache idled.
+        #[serde(default)]
+        pub stayed_far: u64,
+        /// [`STEADY`]: for how long those waited beside idle CPUs.
+        #[serde(default)]
+        pub stayed_ns: u64,
+        /// [`STEADY`]: a task that had paid for the move was left, for this CPU is soon wanted again.
+        #[serde(default)]
+        pub brief: u64,
+        /// It was woken for a task that another CPU has taken.
+        #[serde(default)]
+        pub in_vain: u64,
     }
 }
 
@@ -340,6 +372,10 @@ shared! {
         pub waited_ns: u64,
         /// [`STEADY`]: the same, beside idle CPUs of its own cache.
         pub waited_near_ns: u64,
+        /// [`STEADY`]: what both were when it came to wait.
+        pub waited_before_ns: u64,
+        /// See `waited_before_ns`.
+        pub waited_near_before_ns: u64,
         /// [`STEADY`]: how long it usually runs before it sleeps.
         pub usually_ns: u64,
         /// [`STEADY`]: the CPU time that it had when it last woke.

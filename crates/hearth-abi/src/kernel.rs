@@ -233,6 +233,8 @@ shared! {
         pub disable: Option<extern "C" fn(TaskPointer)>,
         pub init: Option<extern "C" fn() -> i32>,
         pub dump: Option<extern "C" fn(*mut DumpContext)>,
+        pub dump_cpu: Option<extern "C" fn(*mut DumpContext, i32, bool)>,
+        pub dump_task: Option<extern "C" fn(*mut DumpContext, TaskPointer)>,
         pub exit: Option<extern "C" fn(*mut ExitInfo)>,
         pub flags: u64,
         pub timeout_ms: u32,

@@ -25,6 +25,14 @@ pub enum Source {
     Direct,
     /// The kernel's doing: it goes on after a task of a higher class.
     Kernel,
+    /// It had waited for too long.
+    Late,
+    /// From the bound queue of a CPU where more wait.
+    Stray,
+    /// Of a gang, whose row it is.
+    Member,
+    /// One of a fragment whose others run at its home.
+    Fragment,
 }
 
 /// One decision.
@@ -66,6 +74,10 @@ impl Decision {
             seam::SOURCE_DOMAIN => Source::Domain,
             seam::SOURCE_FOREIGN => Source::Foreign,
             seam::SOURCE_DIRECT => Source::Direct,
+            seam::SOURCE_LATE => Source::Late,
+            seam::SOURCE_STRAY => Source::Stray,
+            seam::SOURCE_MEMBER => Source::Member,
+            seam::SOURCE_FRAGMENT => Source::Fragment,
             _ => Source::Kernel,
         };
         let cpu = |cpu: i32| (cpu >= 0).then_some(cpu);

@@ -23,6 +23,12 @@ pub struct Task {
     pub moves: [u64; 3],
     /// How often it went on by its credit, past a task of its queue that had had less CPU time.
     pub by_credit: u64,
+    /// For how long it has waited beside idle CPUs since it last moved for that, in nanoseconds.
+    #[serde(default)]
+    pub waited_ns: u64,
+    /// The same, beside idle CPUs of its own cache.
+    #[serde(default)]
+    pub waited_near_ns: u64,
     /// Where it ran last.
     pub last_cpu: Option<i32>,
     /// Where it ran before it last moved.
@@ -93,6 +99,8 @@ pub(crate) fn look_up(
         runs: raw.runs,
         moves: raw.moves,
         by_credit: raw.by_credit,
+        waited_ns: raw.waited_ns,
+        waited_near_ns: raw.waited_near_ns,
         last_cpu: cpu(raw.last_cpu),
         previous_cpu: cpu(raw.previous_cpu),
         queue: seam::cpu_of_queue(raw.queue),

@@ -93,6 +93,13 @@ fn a_fragment_that_is_alone_has_all_cpus_when_that_pays() {
 }
 
 #[test]
+fn what_idle_cpus_take_of_a_fragment_that_runs_at_its_home_is_counted() {
+    let result = run(&whole(), workers(&[1; 8], 200));
+    let counted: u64 = result.dispatches.iter().map(|of_cpu| of_cpu.fragments).sum();
+    assert!(counted > 0);
+}
+
+#[test]
 fn tasks_of_a_whole_fragment_never_run_on_two_cpus_at_once() {
     let fragments: Vec<u64> = (0..15).map(|task| 1 + task % 5).collect();
     let result = run(&whole(), workers(&fragments, 60));

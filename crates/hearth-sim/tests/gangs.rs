@@ -134,6 +134,9 @@ fn rows_change_on_all_cpus_at_once() {
         let (first, last) = (at.iter().min().unwrap(), at.iter().max().unwrap());
         assert!(last - first < MS, "row {row} begins at {at:?}");
     }
+    let counted: u64 = result.dispatches.iter().map(|of_cpu| of_cpu.members).sum();
+    let least = (begins[0].len() * CPUS) as u64;
+    assert!((least..2 * least).contains(&counted), "{counted} of {least} or a few more");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use hearth_machine::{CpuSet, Machine};
 use hearth_policy::Policy;
 use hearth_sim::measure::Stretch;
 use hearth_sim::program::Body;
-use hearth_sim::{Application, Cpu, Options, RunResult, Simulation};
+use hearth_sim::{Application, Cpu, CpuStats, Options, RunResult, Simulation};
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
@@ -90,8 +90,8 @@ fn beside_a_spinner(policy: &str, may_run_on: &'static [usize]) -> RunResult {
 }
 
 /// One runs for 400 us at a time on a CPU. Another wakes beside it each time, and waits for it; it may also run on
-/// another CPU, which idles. How often it ran where it began before it moved.
-fn beside_short_runs(other: &'static [usize; 2]) -> usize {
+/// another CPU, which idles. How often it ran where it began before it moved, and what the scheduler counted.
+fn beside_short_runs(other: &'static [usize; 2]) -> (usize, CpuStats) {
     const TURNS: usize = 200;
     let result = run(
         "fair",
@@ -117,14 +117,24 @@ fn beside_short_runs(other: &'static [usize; 2]) -> usize {
             }),
         ],
     );
-    stays(&ran(&result, 1)).len()
+    (stays(&ran(&result, 1)).len(), result.dispatches[HERE])
+}
+
+#[test]
+fn waits_that_ended_where_they_began_are_counted() {
+    let (ran, counted) = beside_short_runs(&[HERE, THERE]);
+    // Both also wait a few times before the one wakes the other. CPUs of the same cache idle, too: masks are not
+    // looked at when a wait is collected.
+    assert_eq!(counted.stayed_far, 0);
+    assert!((ran..ran + 6).contains(&(counted.stayed_near as usize)), "{ran} times: {counted:?}");
+    assert!(counted.stayed_ns > counted.stayed_near * 300 * US, "{counted:?}");
 }
 
 #[test]
 fn many_short_waits_beside_an_idle_cpu_add_up_to_one_move() {
     let costs = machine().move_costs();
-    let near = beside_short_runs(&[HERE, HERE + 1]);
-    let far = beside_short_runs(&[HERE, THERE]);
+    let (near, _) = beside_short_runs(&[HERE, HERE + 1]);
+    let (far, _) = beside_short_runs(&[HERE, THERE]);
     // The last wait is expected, and need not be waited for; a task is there before it waits.
     for (ran, cost_ns) in [(near, costs.cpu_ns), (far, costs.node_ns)] {
         let waits = (cost_ns / (400 * US)) as usize;

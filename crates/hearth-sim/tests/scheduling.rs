@@ -355,3 +355,27 @@ fn every_statistic_of_a_dispatch_moves() {
     assert!(sum(|stats| stats.idle) > 0, "idle");
     assert!(result.total.counters.causes.iter().sum::<u64>() == result.total.counters.misses());
 }
+
+#[test]
+fn tasks_that_wait_behind_more_than_elsewhere_are_taken_and_counted() {
+    let mut simulation = simulation(&Policy::load("fair").unwrap(), &Options::default());
+    let mut application = Application::new("strays");
+    let mut task = |first: CpuSet, then: CpuSet| {
+        application.task("spin", move |cpu| {
+            for mask in [first, then] {
+                assert!(cpu.set_mask(cpu.task(), mask));
+                cpu.compute(33_000);
+            }
+            (0..500).for_each(|_| cpu.compute(33_000));
+        });
+    };
+    let both = CpuSet::one(0).with(1);
+    (0..5).for_each(|_| task(CpuSet::one(0), both));
+    task(CpuSet::one(1), CpuSet::one(1));
+    simulation.add(application);
+    let result = simulation.run().unwrap();
+    let taken: Vec<u64> = result.dispatches.iter().map(|of_cpu| of_cpu.strays).collect();
+    assert!(taken[1] > 0, "{taken:?}");
+    assert_eq!((taken[2], taken[3]), (0, 0));
+    assert!(result.elapsed_ns < 1_700_000_000, "3 s of work on two CPUs took {} ns", result.elapsed_ns);
+}

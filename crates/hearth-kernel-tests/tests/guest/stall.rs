@@ -25,6 +25,8 @@ section log
 cat /tmp/log
 section dumps
 ls /var/lib/hearth/dumps
+section dump
+grep hearth: /var/lib/hearth/dumps/*
 section again
 start
 hearth stop
@@ -75,6 +77,17 @@ fn the_kernels_account_is_saved() {
     let Some(output) = output() else { return };
     let dumps = &output.section("dumps").unwrap().lines;
     assert_eq!(dumps.len(), 1, "{dumps:?}");
+}
+
+#[test]
+fn the_account_has_what_the_scheduler_knows_of_the_machine_its_cpus_and_tasks() {
+    let Some(output) = output() else { return };
+    let dump = text(output, "dump");
+    assert!(dump.contains("wait in the run queue"), "{dump}");
+    // CPU 2 is held. The spinner waits there, and may be not alone.
+    let is_there = |what: &str| dump.lines().any(|line| line.contains(what));
+    assert!(is_there("0 in the bound one") && is_there("in the bound one: 0 may run elsewhere"), "{dump}");
+    assert!(dump.lines().any(|line| line.contains("weight 100;") && line.contains("CPU 2 last")), "{dump}");
 }
 
 #[test]

@@ -150,7 +150,31 @@ fn scheduler_metrics(status: &Status) -> Vec<Metric> {
                 ("other_domain", sum(|cpu| cpu.foreign)),
                 ("none", sum(|cpu| cpu.idle)),
                 ("late", sum(|cpu| cpu.late)),
+                ("stray", sum(|cpu| cpu.strays)),
+                ("gang", sum(|cpu| cpu.members)),
+                ("fragment", sum(|cpu| cpu.fragments)),
             ],
+        ),
+        Metric::counters(
+            "waits_kept",
+            "Waits that ended where they began though a CPU idled, for the move would have cost more, by where it was",
+            "idle",
+            [("same_cache", sum(|cpu| cpu.stayed_near)), ("beyond", sum(|cpu| cpu.stayed_far))],
+        ),
+        Metric::seconds(
+            "kept_waiting",
+            "For how long these waited beside idle CPUs",
+            sum(|cpu| cpu.stayed_ns) as f64 / 1e9,
+        ),
+        Metric::counter(
+            "moves_refused",
+            "Tasks that an idle CPU left though they had paid for the move, for it was soon to be wanted again",
+            sum(|cpu| cpu.brief),
+        ),
+        Metric::counter(
+            "wakes_in_vain",
+            "CPUs woken for a task that another had taken",
+            sum(|cpu| cpu.in_vain),
         ),
         Metric::counter(
             "idle_placements",
@@ -205,8 +229,17 @@ mod tests {
     use serde_json::json;
 
     fn status() -> Status {
-        let stats =
-            CpuStats { kept: 1, own: 2, domain: 3, foreign: 4, direct: 5, preempted: 6, idle: 7, late: 8 };
+        let stats = CpuStats {
+            kept: 1,
+            own: 2,
+            domain: 3,
+            foreign: 4,
+            direct: 5,
+            preempted: 6,
+            idle: 7,
+            late: 8,
+            ..CpuStats::default()
+        };
         Status {
             schema: 1,
             version: "1.2.3".into(),

@@ -99,13 +99,25 @@ fn history(task: &Task) -> String {
     let plan = plan::of_task(&task.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
     let declared = task.declared.as_ref().map(fragment).unwrap_or_default();
     let [domain, node, far] = task.moves;
+    let waited = Some(task.waited_ns).filter(|&waited_ns| waited_ns > 0);
+    let waited =
+        waited.map(|waited_ns| format!("; {}", waits(waited_ns, task.waited_near_ns))).unwrap_or_default();
     format!(
         "{} {place}{before}; began to run {} times, moved {} times ({domain} in its cache domain, {node} in its \
-         node, {far} further), went on by its credit {} times{plan}{declared}",
+         node, {far} further), went on by its credit {} times{waited}{plan}{declared}",
         task.tid,
         task.runs,
         domain + node + far,
         task.by_credit
+    )
+}
+
+/// What a task has collected towards its next move.
+fn waits(waited_ns: u64, near_ns: u64) -> String {
+    format!(
+        "has waited {:.3} ms beside idle CPUs since it last moved ({:.3} ms beside one of its cache)",
+        waited_ns as f64 / 1e6,
+        near_ns as f64 / 1e6
     )
 }
 
@@ -137,6 +149,22 @@ fn words(decision: &Decision) -> String {
             return format!("woke up, and CPU {cpu} was idle{again}");
         }
         Source::Kernel => return format!("goes on on CPU {cpu} after a task of a higher class"),
+        Source::Late => {
+            return format!("runs on CPU {cpu}, for it had waited for too long{}", elsewhere(decision));
+        }
+        Source::Stray => {
+            return format!(
+                "taken by CPU {cpu} from CPU {}, where more wait and others may not take it",
+                from(decision)
+            );
+        }
+        Source::Member => return format!("runs on CPU {cpu}, for it is its gang's time"),
+        Source::Fragment => {
+            return format!(
+                "taken by CPU {cpu} from CPU {}, where others run of what it declares to work on",
+                from(decision)
+            );
+        }
         Source::Idle => return format!("CPU {cpu} goes idle"),
     };
     let Some(chosen) = chosen else { return why };
@@ -158,6 +186,12 @@ fn words(decision: &Decision) -> String {
     let credit_ms = (decision.usage_ns as i64).wrapping_sub(chosen) as f64 / 1e6;
     let rivals = if rivals.is_empty() { "nothing else could".to_owned() } else { rivals.join(", ") };
     format!("{why} (credit {credit_ms:.3}; {rivals})")
+}
+
+/// In whose queue it waited, if that is another CPU's.
+fn elsewhere(decision: &Decision) -> String {
+    let other = decision.from.filter(|&from| from != decision.cpu);
+    other.map(|from| format!(" at CPU {from}")).unwrap_or_default()
 }
 
 fn from(decision: &Decision) -> String {

@@ -157,7 +157,7 @@ pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) 
 pub const RATES: [&str; 8] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle", "late"];
 
 fn fields(stats: &CpuStats) -> [u64; 8] {
-    let CpuStats { kept, own, domain, foreign, direct, preempted, idle, late } = *stats;
+    let CpuStats { kept, own, domain, foreign, direct, preempted, idle, late, .. } = *stats;
     [kept, own, domain, foreign, direct, preempted, idle, late]
 }
 
