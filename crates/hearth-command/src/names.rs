@@ -2,8 +2,10 @@
 
 use crate::failure::Failure;
 use anyhow::anyhow;
+use clap::builder::PossibleValue;
 use hearth_machine::located;
 use hearth_policy::pages::{PagePolicy, page_presets};
+use hearth_policy::planners;
 use hearth_policy::{Policy, PolicyError};
 use std::path::Path;
 
@@ -82,9 +84,13 @@ pub fn live_page_policies() -> Vec<&'static str> {
 /// The word for no planner at all.
 pub const NO_PLANNER: &str = "none";
 
-/// The words for one of these planners, or for none.
-pub fn planner_names(planners: &[&'static str]) -> clap::builder::PossibleValuesParser {
-    [NO_PLANNER].iter().chain(planners).copied().collect::<Vec<_>>().into()
+/// The words for one of these planners, or for none, and what it does.
+pub fn planner_names(
+    planners: impl IntoIterator<Item = &'static planners::Kind>,
+) -> clap::builder::PossibleValuesParser {
+    let none = PossibleValue::new(NO_PLANNER).help("nobody plans");
+    let all = planners.into_iter().map(|kind| PossibleValue::new(kind.name).help(kind.does));
+    [none].into_iter().chain(all).collect::<Vec<_>>().into()
 }
 
 /// Whether a word names a file.

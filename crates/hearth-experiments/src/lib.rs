@@ -28,6 +28,6 @@ pub use isolation::{
 pub use job::{Job, JobError, Progress, Run, Runner, Workload, run_one};
 pub use kept::{Kept, KeptError};
 pub use parallel::Setting;
-pub use policies::{Names, PLANNERS, Policies};
+pub use policies::{Names, Policies};
 pub use table::{Quantity, Table, TableRow};
 pub use variant::{Variant, VariantResult, judge_with_variants};

@@ -6,6 +6,7 @@ use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::names::page_policy;
 use hearth_command::output;
+use hearth_policy::planners;
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -35,6 +36,7 @@ fn key(kind: Kind) -> &'static str {
         Kind::Machines => "machines",
         Kind::Policies => "policies",
         Kind::PagePolicies => "page_policies",
+        Kind::Planners => "planners",
         Kind::Workloads => "workloads",
         Kind::Experiments => "experiments",
     }
@@ -47,6 +49,7 @@ fn entries(kind: Kind) -> Result<Vec<(String, String)>, Failure> {
             Kind::Machines => names::machine(name)?.description,
             Kind::Policies => names::policies(&[name.to_owned()], None)?.remove(0).description(),
             Kind::PagePolicies => page_policy(name)?.description,
+            Kind::Planners => planners::kind(name).map_or_else(String::new, |kind| kind.does.to_owned()),
             Kind::Workloads => names::describe_workload(name),
             Kind::Experiments => names::experiment(name)?.title,
         })

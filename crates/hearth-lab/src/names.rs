@@ -3,9 +3,10 @@
 use anyhow::anyhow;
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, OR_FILE, PAGE_POLICY, POLICY, is_path, unknown};
-use hearth_experiments::{Experiment, ExperimentError, PLANNERS, Policies};
+use hearth_experiments::{Experiment, ExperimentError, Policies};
 use hearth_machine::{Machine, MachineError, host, located};
 use hearth_policy::pages::PagePolicy;
+use hearth_policy::planners;
 use hearth_workloads::WorkloadError;
 use std::path::Path;
 
@@ -21,6 +22,9 @@ pub enum Kind {
     /// When pages move between memory nodes
     #[value(alias = "page-policy")]
     PagePolicies,
+    /// What plans while a scheduler runs
+    #[value(alias = "planner")]
+    Planners,
     /// The programs
     #[value(alias = "workload")]
     Workloads,
@@ -36,6 +40,7 @@ impl Kind {
             Kind::Machines => MACHINE,
             Kind::Policies => POLICY,
             Kind::PagePolicies => PAGE_POLICY,
+            Kind::Planners => PLANNER,
             Kind::Workloads => PROGRAM,
             Kind::Experiments => EXPERIMENT,
         }
@@ -44,6 +49,7 @@ impl Kind {
 
 const MACHINE: names::Kind =
     names::Kind { word: "machine", names: machines, or_else: ", host for this one, or name a TOML file" };
+const PLANNER: names::Kind = names::Kind { word: "planner", names: planner_names, or_else: "" };
 const PROGRAM: names::Kind =
     names::Kind { word: "program", names: workloads, or_else: ", and join programs by +" };
 const EXPERIMENT: names::Kind = names::Kind { word: "experiment", names: experiment_ids, or_else: OR_FILE };
@@ -111,17 +117,22 @@ pub fn policies(names: &[String], planner: Option<&'static str>) -> Result<Vec<P
     Ok(policies)
 }
 
+fn planner_names() -> Vec<&'static str> {
+    planners::PLANNERS.iter().map(|kind| kind.name).collect()
+}
+
 /// The page policy behind a `+`. No planner has this name, but one could be meant.
 fn beside(name: &str) -> Result<PagePolicy, Failure> {
     if is_path(name) || (PAGE_POLICY.names)().contains(&name) {
         return names::live_page_policy(name);
     }
-    Err(Failure::Input(match located::nearest(name, &PLANNERS) {
+    let all = planner_names();
+    Err(Failure::Input(match located::nearest(name, &all) {
         Some(planner) => anyhow!("there is no planner called {name:?}; did you mean {planner}?"),
         None => anyhow!(
             "there is no page policy or planner called {name:?}; choose from {}, or the planners {}; or name a TOML file",
             names::live_page_policies().join(", "),
-            PLANNERS.join(", ")
+            all.join(", ")
         ),
     }))
 }

@@ -1,24 +1,29 @@
 //! `hearth show`: one thing that comes with Hearth, or a file of the user's, in full.
 
-use crate::names::{HOST, Kind, host_machine};
+use crate::names::{HOST, Kind, host_machine, machine};
+use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::names::{is_path, unknown};
 use hearth_command::output;
 use hearth_experiments::Experiment;
-use hearth_machine::{Machine, located};
+use hearth_host::moves::{self, Moves};
+use hearth_machine::{Machine, MoveCosts, host, located};
 use hearth_policy::Policy;
 use hearth_policy::pages::PagePolicy;
 use hearth_workloads::Staggered;
 use serde_json::json;
+use std::path::Path;
 
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// What it is
     #[arg(value_enum)]
     kind: ShowKind,
-    /// Its name, as `hearth list` gives it, or a file of yours; `host` is the machine that you are on
-    name: String,
+    /// Its name, as `hearth list` gives it, or a file of yours; `host` is the machine that you are on, of which costs are
+    /// shown if no other is named
+    #[arg(default_value_if("kind", "costs", HOST))]
+    name: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -35,6 +40,8 @@ enum ShowKind {
     /// As TOML, to be copied and changed
     #[value(alias = "page-policies")]
     PagePolicy,
+    /// What a move costs on a machine, by which tasks are moved
+    Costs,
     /// A program: what it does, how real it is, where it comes from; a staggered workload: as TOML
     #[value(alias = "workloads")]
     Workload,
@@ -46,7 +53,7 @@ enum ShowKind {
 impl ShowKind {
     fn kind(self) -> Kind {
         match self {
-            ShowKind::Machine => Kind::Machines,
+            ShowKind::Machine | ShowKind::Costs => Kind::Machines,
             ShowKind::Policy => Kind::Policies,
             ShowKind::PagePolicy => Kind::PagePolicies,
             ShowKind::Workload => Kind::Workloads,
@@ -57,6 +64,7 @@ impl ShowKind {
     fn word(self) -> &'static str {
         match self {
             ShowKind::Machine => "machine",
+            ShowKind::Costs => "costs",
             ShowKind::Policy => "policy",
             ShowKind::PagePolicy => "page-policy",
             ShowKind::Workload => "workload",
@@ -66,7 +74,18 @@ impl ShowKind {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let (kind, name) = (arguments.kind, arguments.name.as_str());
+    let kind = arguments.kind;
+    let Some(name) = arguments.name.as_deref() else {
+        let kinds = kind.kind().named();
+        return Err(Failure::Input(anyhow!(
+            "which {}? There are {}",
+            kinds.word,
+            (kinds.names)().join(", ")
+        )));
+    };
+    if kind == ShowKind::Costs {
+        return costs(name, arguments.json);
+    }
     let text = match kind {
         ShowKind::Machine if name == HOST => host_machine()?.to_toml(),
         _ if is_path(name) => file(kind, name)?,
@@ -81,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 /// What comes with Hearth and is a file of its own.
 fn presets(kind: ShowKind) -> &'static [(&'static str, &'static str)] {
     match kind {
-        ShowKind::Machine => hearth_machine::presets(),
+        ShowKind::Machine | ShowKind::Costs => hearth_machine::presets(),
         ShowKind::Policy => hearth_policy::presets(),
         ShowKind::PagePolicy => hearth_policy::pages::page_presets(),
         ShowKind::Workload => Staggered::presets(),
@@ -99,13 +118,44 @@ fn text(kind: ShowKind, name: &str) -> Option<String> {
 fn file(kind: ShowKind, path: &str) -> Result<String, Failure> {
     let text = located::read_file(path, kind.word(), presets(kind)).map_err(Failure::input)?;
     match kind {
-        ShowKind::Machine => Machine::parse(&text, path).map(drop).map_err(Failure::input),
+        ShowKind::Machine | ShowKind::Costs => Machine::parse(&text, path).map(drop).map_err(Failure::input),
         ShowKind::Policy => Policy::parse(&text, path).map(drop).map_err(Failure::input),
         ShowKind::PagePolicy => PagePolicy::parse(&text, path).map(drop).map_err(Failure::input),
         ShowKind::Workload => Staggered::parse(&text, path).map(drop).map_err(Failure::input),
         ShowKind::Experiment => Experiment::parse(&text, path).map(drop).map_err(Failure::input),
     }?;
     Ok(text)
+}
+
+/// What moves cost: of this machine measured as `hearth start` does, of others as their caches and latencies have it.
+fn costs(name: &str, is_json: bool) -> Outcome {
+    let (Moves { costs, is_measured }, domains, nodes) = if name == HOST {
+        let host = host::read(Path::new("/")).map_err(|error| Failure::Failed(error.into()))?;
+        (moves::measure(&host), host.domains().len(), host.nodes.len())
+    } else {
+        let machine = machine(name)?;
+        let domains = machine.cpus() / machine.domain_cpus();
+        (Moves { costs: machine.move_costs(), is_measured: [false; 3] }, domains, machine.nodes.len())
+    };
+    let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
+    if is_json {
+        return output::print_json(&json!({
+            "machine": name, "cpu_ns": cpu_ns, "cache_ns": cache_ns, "node_ns": node_ns, "is_measured": is_measured,
+        }));
+    }
+    let rows = [
+        ("another CPU of the cache", cpu_ns, cpu_ns > 0),
+        ("another cache", cache_ns, domains > nodes),
+        ("another node", node_ns, nodes > 1),
+    ];
+    let lines = rows.into_iter().zip(is_measured).map(|((place, ns, is_there), is_measured)| {
+        if !is_there {
+            return format!("to {place:<25}    there is none\n");
+        }
+        let how = if is_measured { "measured" } else { "by sizes and latencies" };
+        format!("to {place:<25} {:>7.3} ms  {how}\n", ns as f64 / 1e6)
+    });
+    output::print(&format!("A move costs at most, on {name}:\n{}", lines.collect::<String>()))
 }
 
 fn workload(name: &str) -> Option<String> {

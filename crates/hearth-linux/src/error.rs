@@ -2,6 +2,7 @@
 
 use crate::daemon::RefusalKind;
 use hearth_host::privilege;
+use hearth_policy::planners;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,7 +84,7 @@ pub enum Error {
         kind: RefusalKind,
     },
     /// No planner has this name.
-    #[error("there is no planner {name}; there are: none, {}", hearth_policy::planners::NAMES.join(", "))]
+    #[error("there is no planner {name}; there are: none, {}", planner_names())]
     NoPlanner {
         /// As given.
         name: String,
@@ -111,6 +112,12 @@ pub enum Error {
     /// The host's topology.
     #[error(transparent)]
     Topology(#[from] hearth_machine::host::HostError),
+}
+
+/// The names of those that the scheduler's thread can have.
+fn planner_names() -> String {
+    let names = planners::of_linux().map(|kind| kind.name).filter(|name| planners::named(name).is_some());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 impl Error {

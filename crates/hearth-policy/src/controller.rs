@@ -33,7 +33,8 @@ impl Controller {
         Self { planners }
     }
 
-    /// One of the planner of this name, of [`planners::NAMES`]; nothing if there is none.
+    /// One of the planner of this name, of [`planners::PLANNERS`]; nothing if there is none that is made
+    /// from nothing.
     pub fn named(name: &str) -> Option<Self> {
         planners::named(name).map(|planner| Self::new(vec![planner]))
     }

@@ -37,7 +37,8 @@ fn plans(planner: &str, history: &[Snapshot]) -> Vec<Plan> {
 proptest! {
     #[test]
     fn every_plan_can_be_followed_and_follows_from_what_was_told(history in history()) {
-        for planner in planners::NAMES {
+        let plain = planners::PLANNERS.iter().filter(|kind| matches!(kind.make, planners::Make::Plain(_)));
+        for planner in plain.map(|kind| kind.name) {
             let first = plans(planner, &history);
             prop_assert_eq!(&first, &plans(planner, &history));
             for (plan, snapshot) in first.iter().zip(&history) {

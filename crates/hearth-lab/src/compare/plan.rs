@@ -4,8 +4,9 @@ use super::Arguments;
 use crate::{names, values};
 use hearth_command::failure::Failure;
 use hearth_experiments::report::{Comparison, PolicyRuns};
-use hearth_experiments::{Job, JobError, PLANNERS, Policies, Run, Workload};
+use hearth_experiments::{Job, JobError, Policies, Run, Workload};
 use hearth_machine::Machine;
+use hearth_policy::planners;
 use hearth_sim::Options;
 use hearth_trace::Trace;
 use std::str::FromStr;
@@ -59,7 +60,7 @@ impl Plan {
     /// Reads and checks everything that the arguments name.
     pub fn new(arguments: &Arguments, machine: &str) -> Result<Self, Failure> {
         let machine = Arc::new(names::machine(machine)?);
-        let planner = PLANNERS.into_iter().find(|name| *name == arguments.planner);
+        let planner = planners::kind(&arguments.planner).map(|kind| kind.name);
         let policies = names::policies(&arguments.policies, planner)?;
         let workload = workload(arguments, &machine)?;
         let seeds: Vec<u64> = (1..=arguments.seeds).collect();

@@ -27,7 +27,7 @@ pub struct Work {
     pub services: Vec<Box<dyn Service>>,
     /// The folder of the cgroup whose tasks alone are to be Hearth's.
     pub only: Option<PathBuf>,
-    /// The scheduler's planners, of [`planners::NAMES`], in the order in which they make a plan; none if it is
+    /// The scheduler's planners, of [`planners::PLANNERS`], in the order in which they make a plan; none if it is
     /// to be left without plans.
     pub planners: Vec<String>,
     /// How long a row of gangs is; [`planners::ROW_NS`] if nothing is said.

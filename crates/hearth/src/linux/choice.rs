@@ -19,10 +19,9 @@ const PAGES: &str = "linux";
 const NO_PAGES: &str = "none";
 
 /// The planners if none is named.
-const PLANNERS: &str = "masks,sets,gangs";
-
-/// The planners that there are.
-const NAMES: [&str; 4] = [planners::CACHE_FAIR, planners::GANGS, planners::MASKS, planners::SETS];
+fn default_planners() -> Vec<String> {
+    planners::by_default().map(|kind| kind.name.to_owned()).collect()
+}
 
 #[derive(Clone, Debug, Args)]
 pub struct Choice {
@@ -33,9 +32,9 @@ pub struct Choice {
     /// TOML file
     #[arg(long, value_name = "PAGES")]
     pages: Option<String>,
-    /// What plans while the scheduler runs, one after the other: masks parts the machine as its tasks' CPU
-    /// masks do, sets and gangs schedule the programs that asked for it, cache-fair makes up for neighbours
-    #[arg(long, default_value = PLANNERS, value_delimiter = ',', value_parser = planner_names(&NAMES))]
+    /// What plans while the scheduler runs, one after the other, joined by commas
+    #[arg(long, default_values_t = default_planners(), value_delimiter = ',')]
+    #[arg(value_parser = planner_names(planners::of_linux()))]
     planner: Vec<String>,
     /// Leave the kernel's own scheduler on and only have pages follow, in place of NUMA balancing; needs
     /// no sched_ext
@@ -120,7 +119,7 @@ impl Choice {
         } else {
             words.extend(["--policy", &self.policy]);
             planners = self.planner.join(",");
-            if planners != PLANNERS {
+            if self.planner != default_planners() {
                 words.extend(["--planner", &planners]);
             }
         }

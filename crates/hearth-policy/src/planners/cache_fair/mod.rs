@@ -70,16 +70,21 @@ pub enum Spread {
     One,
 }
 
+impl Rule {
+    /// The paper's.
+    pub const PAPER: Self = Self {
+        fit: Fit::LeastSquares,
+        spread: Spread::All,
+        phases: false,
+        most_lost_permille: 500,
+        adjust_instructions: ADJUST_INSTRUCTIONS,
+        resample_instructions: RESAMPLE_INSTRUCTIONS,
+    };
+}
+
 impl Default for Rule {
     fn default() -> Self {
-        Self {
-            fit: Fit::LeastSquares,
-            spread: Spread::All,
-            phases: false,
-            most_lost_permille: 500,
-            adjust_instructions: ADJUST_INSTRUCTIONS,
-            resample_instructions: RESAMPLE_INSTRUCTIONS,
-        }
+        Self::PAPER
     }
 }
 
