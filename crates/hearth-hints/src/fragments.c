@@ -14,7 +14,14 @@
 #include <errno.h>
 #include <sched.h>
 
-/* Another daemon than the one that knows the thread has begun, or that one has ended. */
+/* Samples, of a millisecond each: to ask takes a tenth of that, of the daemon's time and its own.
+ */
+#define ASKS_AFTER 10
+
+/* A daemon has not said yet whether it heeds the thread's word; or another than the one that does
+ * has begun, or that one has ended. A thread announces itself, which is cheap; it asks, and waits
+ * for the answer, when it has been within fragments for so long that this is little to it: many end
+ * before. */
 static void meet_scheduler(struct hearth_thread *own)
 {
 	uint64_t scheduler = hearth_scheduler();
@@ -22,6 +29,11 @@ static void meet_scheduler(struct hearth_thread *own)
 
 	if (own->way == HEARTH_WAY_PRETEND || own->scheduler == scheduler)
 		return;
+	if (own->samples.ended < ASKS_AFTER) {
+		if (own->way == HEARTH_WAY_LIBRARY && hearth_announce_thread(&own->word))
+			own->way = HEARTH_WAY_TOLD;
+		return;
+	}
 	answer = hearth_register_thread(&own->word, &own->rests_until_ns);
 	own->scheduler = answer == HEARTH_LATER ? 0 : scheduler;
 	own->way = answer == HEARTH_YES ? HEARTH_WAY_SCHEDULER : HEARTH_WAY_LIBRARY;
@@ -73,11 +85,14 @@ static int move(struct hearth_thread *own, struct hearth_home *home, int cpu)
 /* The thread is not at the fragment's home. Whether it is now. */
 static int go_home(struct hearth_thread *own, struct hearth_home *home, int cpu)
 {
-	enum hearth_verdict verdict =
-		own->way == HEARTH_WAY_PRETEND ? HEARTH_MOVE : hearth_pays(home, &own->missed);
+	enum hearth_verdict verdict = HEARTH_MOVE;
 	uint64_t before = 0;
 	int came;
 
+	if (own->way == HEARTH_WAY_TOLD)
+		verdict = HEARTH_STAY;
+	else if (own->way != HEARTH_WAY_PRETEND)
+		verdict = hearth_pays(home, &own->missed);
 	if (verdict == HEARTH_TRY_STAY)
 		own->until_sample = 0;
 	if (verdict == HEARTH_STAY || verdict == HEARTH_TRY_STAY) {
@@ -161,7 +176,7 @@ static void return_to(struct hearth_thread *own, uint64_t outer)
 	struct hearth_home *home = is_resting(own) ? NULL : hearth_home_known(outer);
 	int cpu = current_cpu(own);
 
-	if (!home || home->place == cpu + 1)
+	if (!home || home->place == cpu + 1 || own->way == HEARTH_WAY_TOLD)
 		return;
 	if (own->way != HEARTH_WAY_PRETEND && hearth_pays(home, &own->missed) != HEARTH_MOVE)
 		return;

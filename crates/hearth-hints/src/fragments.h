@@ -48,7 +48,13 @@ void hearth_look_for_scheduler(void);
 uint64_t hearth_scheduler(void);
 
 /*
- * Tells the scheduler where the calling thread's word is. If it says yes, it moves the thread upon
+ * Tells the scheduler where the calling thread's word is, and waits for no answer: whether it could
+ * be told.
+ */
+int hearth_announce_thread(const struct hearth_fragment_word *word);
+
+/*
+ * The same, and asks whether it heeds the word. If it says yes, it moves the thread upon
  * sched_yield(). There may be none, or it will not: then this library does. If it does not answer
  * in time, it is asked later, and the library does so long.
  */

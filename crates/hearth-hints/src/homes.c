@@ -58,7 +58,11 @@ static struct table *make_table(int sharing)
 	void *made = mmap(NULL, sizeof(struct table), PROT_READ | PROT_WRITE,
 			  sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return made == MAP_FAILED ? NULL : made;
+	if (made == MAP_FAILED)
+		return NULL;
+	/* A few entries are used, all over it: huge pages would be cleared for each. */
+	madvise(made, sizeof(struct table), MADV_NOHUGEPAGE);
+	return made;
 }
 
 int hearth_homes_begin(void)

@@ -6,7 +6,9 @@
  *	to the daemon     version u32 | thread id u32 | address of the fragment's number u64
  *	from the daemon   0, or an error's number, as i32
  *
- * Another socket in the place of the one that was known is another daemon, to be told anew.
+ * A thread's first word is only announced: the same goes to the socket beside it that takes
+ * datagrams, and nobody answers. Another socket in the place of the one that was known is another
+ * daemon, to be told anew.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,6 +16,7 @@
 #include "clock.h"
 #include "fragments.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +27,8 @@
 #include <unistd.h>
 
 #define PATIENCE_US 50000
+/* Behind the path of the one socket is the other. */
+#define HEARTH_ANNOUNCED "-announced"
 
 static const char *socket_path(void)
 {
@@ -53,17 +58,36 @@ uint64_t hearth_scheduler(void)
 	return atomic_load_explicit(&scheduler, memory_order_relaxed);
 }
 
+/* What the daemon is told. */
+struct said {
+	uint32_t version, thread;
+	uint64_t address;
+};
+
+static struct said of_thread(const struct hearth_fragment_word *word)
+{
+	return (struct said){HEARTH_FRAGMENT_WORD_VERSION, (uint32_t)syscall(SYS_gettid),
+			     (uint64_t)(uintptr_t)&word->fragment};
+}
+
+/* A socket of the daemon's, and its path with this behind it; -1 if there is none. */
+static int daemon_socket(int type, const char *behind, struct sockaddr_un *address)
+{
+	const char *path = socket_path();
+	size_t room = sizeof(address->sun_path);
+
+	address->sun_family = AF_UNIX;
+	if ((size_t)snprintf(address->sun_path, room, "%s%s", path, behind) >= room)
+		return -1;
+	return socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+}
+
 static int connect_to_daemon(void)
 {
 	const struct timeval patience = {.tv_usec = PATIENCE_US};
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	const char *path = socket_path();
-	int made;
+	struct sockaddr_un address;
+	int made = daemon_socket(SOCK_STREAM, "", &address);
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -1;
-	memcpy(address.sun_path, path, strlen(path));
-	made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (made < 0)
 		return -1;
 	setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -75,6 +99,36 @@ static int connect_to_daemon(void)
 	return made;
 }
 
+/* A queue that is full has been announced to by others, just now. Connections have a longer one. */
+static int announce_by_connection(const struct said *said)
+{
+	int daemon = connect_to_daemon(), is_told;
+
+	if (daemon < 0)
+		return 0;
+	is_told = send(daemon, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said);
+	close(daemon);
+	return is_told;
+}
+
+int hearth_announce_thread(const struct hearth_fragment_word *word)
+{
+	struct said said = of_thread(word);
+	struct sockaddr_un address;
+	int kept = errno, made, is_told;
+
+	if (!hearth_scheduler())
+		return 0;
+	made = daemon_socket(SOCK_DGRAM, HEARTH_ANNOUNCED, &address);
+	is_told = made >= 0 && sendto(made, &said, sizeof(said), MSG_DONTWAIT | MSG_NOSIGNAL,
+				      (struct sockaddr *)&address, sizeof(address)) == sizeof(said);
+	if (made >= 0)
+		close(made);
+	is_told = is_told || announce_by_connection(&said);
+	errno = kept;
+	return is_told;
+}
+
 /* A thread that had no answer in time does not ask again for so long: the daemon is busy, and may
  * come to it yet, or hangs. */
 #define REST_NS 1000000000LL
@@ -82,11 +136,7 @@ static int connect_to_daemon(void)
 enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *word,
 					  int64_t *rests_until_ns)
 {
-	struct {
-		uint32_t version, thread;
-		uint64_t address;
-	} said = {HEARTH_FRAGMENT_WORD_VERSION, (uint32_t)syscall(SYS_gettid),
-		  (uint64_t)(uintptr_t)&word->fragment};
+	struct said said = of_thread(word);
 	enum hearth_answer result = HEARTH_NO;
 	int kept = errno, answer, daemon;
 

@@ -43,6 +43,7 @@ uint32_t hearth_sample_end(struct hearth_samples *samples, struct hearth_home *h
 	if (within > now - samples->left_ns)
 		within = now - samples->left_ns;
 	samples->left_ns = now;
+	samples->ended += samples->ended < UINT32_MAX;
 	samples->depth = 0;
 	samples->weight = EACH_NS / (used + 1) + 1;
 	if (samples->weight > MOST_ENTERS)

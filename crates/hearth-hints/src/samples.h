@@ -9,7 +9,8 @@
 struct hearth_samples {
 	uint32_t depth; /* of the enter that is measured; 0: none is */
 	uint32_t random;
-	int is_away; /* from the home of the fragment that is measured */
+	uint32_t ended; /* how many have, until the count is full */
+	int is_away;	/* from the home of the fragment that is measured */
 	uint64_t begin_cpu_ns, entered_ns, left_ns;
 	uint64_t weight; /* enters that a sample stands for */
 };

@@ -16,6 +16,7 @@ enum hearth_ways {
 	HEARTH_WAY_OFF,
 	HEARTH_WAY_PRETEND, /* HEARTH_TOPOLOGY: nothing moves */
 	HEARTH_WAY_LIBRARY,
+	HEARTH_WAY_TOLD, /* a scheduler was told of it, and has not answered: it stays */
 	HEARTH_WAY_SCHEDULER,
 };
 

@@ -84,9 +84,10 @@ static void in_child(void)
 		hearth_self.word.fragment = 0;
 		hearth_self.depth = 0;
 	}
-	if (hearth_self.way == HEARTH_WAY_SCHEDULER) {
+	if (hearth_self.way == HEARTH_WAY_TOLD || hearth_self.way == HEARTH_WAY_SCHEDULER) {
 		hearth_self.way = HEARTH_WAY_LIBRARY;
 		hearth_self.scheduler = 0;
+		hearth_self.samples.ended = 0;
 	}
 }
 

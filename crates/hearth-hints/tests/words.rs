@@ -6,30 +6,55 @@ mod common;
 
 use common::Run;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::time::{Duration, Instant};
 
-/// Answers one registration, and returns the thread and the address that it is of.
-fn answer_registration(daemon: &UnixListener) -> (u32, u64) {
-    let (mut client, _) = daemon.accept().unwrap();
-    let mut said = [0; 16];
-    client.read_exact(&mut said).unwrap();
-    client.write_all(&0_i32.to_ne_bytes()).unwrap();
+/// A thread says its first word, and waits for no answer: the thread and the address that it is of.
+fn announced(announcements: &UnixDatagram) -> (u32, u64) {
+    let mut said = [0; 17];
+    assert_eq!(announcements.recv(&mut said).unwrap(), 16);
     let word = |at: usize| u32::from_ne_bytes(said[at..at + 4].try_into().unwrap());
     assert_eq!(word(0), 1, "the version");
-    (word(4), u64::from_ne_bytes(said[8..].try_into().unwrap()))
+    (word(4), u64::from_ne_bytes(said[8..16].try_into().unwrap()))
 }
+
+/// Has the thread work until it asks the daemon, which answers this.
+fn answer_question(daemon: &UnixListener, run: &mut Run, answer: &[u8]) {
+    daemon.set_nonblocking(true).unwrap();
+    run.until("the daemon is not asked", |run| {
+        run.order("work 1 3000");
+        run.order("fragment");
+        let begin = Instant::now();
+        let told = loop {
+            match daemon.accept() {
+                Ok((mut client, _)) => {
+                    let is_told = client.write_all(answer).is_ok();
+                    // It may have gone away in the meantime.
+                    let _ = client.shutdown(std::net::Shutdown::Write);
+                    break is_told;
+                }
+                Err(_) if begin.elapsed() > Duration::from_millis(20) => break false,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        run.answer_to("fragment");
+        told
+    });
+}
+
+const YES: [u8; 4] = 0_i32.to_ne_bytes();
 
 #[test]
 fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("words");
     let daemon = UnixListener::bind(&path).unwrap();
+    let announcements = UnixDatagram::bind(folder.path().join("words-announced")).unwrap();
     let mut run = Run::begin_with("HEARTH_WORDS", path.to_str().unwrap());
     run.order("enter 77");
-    let (thread, address) = answer_registration(&daemon);
+    let (thread, address) = announced(&announcements);
     assert_eq!((thread, run.ask("fragment")), (run.child.id(), 77));
     let memory = fs::File::open(format!("/proc/{}/mem", run.child.id())).unwrap();
     let mut word = [0; 8];
@@ -43,21 +68,7 @@ fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() 
     drop(daemon);
     fs::remove_file(&path).unwrap();
     let other = UnixListener::bind(&path).unwrap();
-    other.set_nonblocking(true).unwrap();
-    run.until("the other daemon was not told", |run| {
-        run.order("work 1 3000");
-        run.order("fragment");
-        let begin = Instant::now();
-        let told = loop {
-            match other.accept() {
-                Ok((mut client, _)) => break client.write_all(&1_i32.to_ne_bytes()).is_ok(),
-                Err(_) if begin.elapsed() > Duration::from_millis(20) => break false,
-                Err(_) => std::thread::yield_now(),
-            }
-        };
-        run.answer_to("fragment");
-        told
-    });
+    answer_question(&other, &mut run, &1_i32.to_ne_bytes());
     run.end();
 }
 
@@ -65,13 +76,17 @@ fn a_daemon_is_told_where_the_word_is_and_another_that_comes_in_its_place_too() 
 struct Daemon {
     folder: tempfile::TempDir,
     socket: UnixListener,
+    announcements: UnixDatagram,
+    /// The first thread, and where its word is.
+    announced: (u32, u64),
 }
 
 impl Daemon {
     fn begin() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = UnixListener::bind(folder.path().join("words")).unwrap();
-        Self { folder, socket }
+        let announcements = UnixDatagram::bind(folder.path().join("words-announced")).unwrap();
+        Self { folder, socket, announcements, announced: (0, 0) }
     }
 
     fn run(&self) -> Run {
@@ -80,9 +95,10 @@ impl Daemon {
 
     /// A thread says its first word to it.
     fn entered() -> (Self, Run) {
-        let daemon = Self::begin();
+        let mut daemon = Self::begin();
         let mut run = daemon.run();
         run.order("enter 1");
+        daemon.announced = announced(&daemon.announcements);
         (daemon, run)
     }
 
@@ -115,11 +131,8 @@ fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
     let answers: [&[u8]; 4] = [&93_i32.to_ne_bytes(), &(-1_i32).to_ne_bytes(), &[0, 0], &[]];
     for answer in answers {
         let (daemon, mut run) = Daemon::entered();
-        let (mut client, _) = daemon.socket.accept().unwrap();
-        client.write_all(answer).unwrap();
-        // It may have gone away in the meantime.
-        let _ = client.shutdown(std::net::Shutdown::Write);
         run.order("leave");
+        answer_question(&daemon.socket, &mut run, answer);
         run.until("homes follow threads", |run| !home_follows(run));
         run.end();
     }
@@ -128,18 +141,46 @@ fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
 #[test]
 fn a_daemon_that_says_nothing_is_not_waited_for() {
     let (daemon, mut run) = Daemon::entered();
-    let silent = daemon.socket.accept().unwrap();
     assert_eq!(run.ask("fragment"), 1);
-    drop(silent);
+    run.order("leave");
+    for _ in 0..30 {
+        run.order("work 1 3000");
+        assert_eq!(run.ask("fragment"), 0);
+    }
+    drop(daemon);
+    run.end();
+}
+
+#[test]
+fn who_has_not_been_answered_yet_stays_where_it_is() {
+    if !can_move() {
+        return;
+    }
+    let (_daemon, mut run) = Daemon::entered();
+    run.order("leave");
+    let (_, other) = run.home_and_other();
+    for _ in 0..10 {
+        run.order(&format!("goto {other}"));
+        run.order("enter 1");
+        run.order("leave");
+    }
+    assert_eq!(run.ask("count moved"), 0);
+    assert!(run.ask("count stayed") > 0);
     run.end();
 }
 
 #[test]
 fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
     let (daemon, mut run) = Daemon::entered();
-    let _too_busy = daemon.socket.accept().unwrap();
     run.order("leave");
     daemon.socket.set_nonblocking(true).unwrap();
+    let mut too_busy = None;
+    run.until("nobody asks", |run| {
+        run.order("work 1 3000");
+        run.ask("fragment");
+        too_busy = daemon.socket.accept().ok();
+        too_busy.is_some()
+    });
     let mut asked = None;
     run.until("nobody asks again", |run| {
         run.order("work 1 3000");
@@ -157,8 +198,8 @@ fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
         return;
     }
     let (daemon, mut run) = Daemon::entered();
-    answer_registration(&daemon.socket);
     run.order("leave");
+    answer_question(&daemon.socket, &mut run, &YES);
     run.until("the home is where the scheduler has put the thread", home_follows);
     daemon.end();
     run.until("homes follow threads", |run| {
@@ -171,11 +212,11 @@ fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
 #[test]
 fn a_child_of_fork_tells_the_daemon_of_its_own_word() {
     let (daemon, mut run) = Daemon::entered();
-    let (parent, _) = answer_registration(&daemon.socket);
+    let (parent, _) = daemon.announced;
     run.order("leave");
     run.in_child(|run| {
         run.order("enter 2");
-        let (child, _) = answer_registration(&daemon.socket);
+        let (child, _) = announced(&daemon.announcements);
         assert_eq!((child == parent, run.ask("fragment")), (false, 2));
     });
     run.end();

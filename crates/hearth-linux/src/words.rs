@@ -6,7 +6,9 @@
 //! from the daemon   0, or an error's number, as i32
 //! ```
 //!
-//! in the machine's byte order. The word is the thread's own memory, read in its name, so there is nothing
+//! in the machine's byte order. Or it sends the same as a datagram to the socket beside that one, and goes on: nobody
+//! answers, and who finds no room there connects, and does not wait either. A thread that lives for long asks later.
+//! The word is the thread's own memory, read in its name, so there is nothing
 //! that a client could do to another. A thread that registers again says where its word is now; address 0
 //! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
 
@@ -16,18 +18,28 @@ use bytemuck::{Pod, Zeroable};
 use hearth_abi::Registration;
 use hearth_host::task::threads_of;
 use libbpf_rs::libbpf_sys;
+use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_passcred;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The socket's name in the daemon's folder.
 pub const NAME: &str = "words";
+
+/// That of the socket beside it, for who waits for no answer.
+const ANNOUNCED: &str = "words-announced";
+
+/// Announcements that are read before others have their turn.
+const MOST_ANNOUNCED: usize = 256;
 
 /// Of what a client says.
 const VERSION: u32 = 1;
@@ -59,17 +71,25 @@ pub(crate) struct Words {
 impl Words {
     /// Registers words from now on, with the scheduler whose programs these are.
     pub(crate) fn listen(folder: &Path, programs: Programs) -> Result<Self, Error> {
-        let path = folder.join(NAME);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file(&path)(error)),
-            _ => {}
+        let (path, announced) = (folder.join(NAME), folder.join(ANNOUNCED));
+        for path in [&path, &announced] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(Error::file(path)(error)),
+                _ => {}
+            }
         }
+        let announcements = UnixDatagram::bind(&announced).map_err(Error::file(&announced))?;
+        announcements.set_nonblocking(true).map_err(Error::file(&announced))?;
+        set_socket_passcred(&announcements, true).map_err(|error| Error::file(&announced)(error.into()))?;
+        fs::set_permissions(&announced, Permissions::from_mode(0o666)).map_err(Error::file(&announced))?;
         let listener = UnixListener::bind(&path).map_err(Error::file(&path))?;
         let limits = Limits { request: PATIENCE, answer: PATIENCE, each_user: 64 };
         let door = Door::new(listener, limits).map_err(Error::file(&path))?;
         fs::set_permissions(&path, Permissions::from_mode(0o666)).map_err(Error::file(&path))?;
         let (stop, stopped) = UnixStream::pair().map_err(Error::file(&path))?;
-        let serve = move || serve(door, &stopped, &mut Registrar { programs, switches: None });
+        let serve = move || {
+            serve(door, &announcements, &stopped, &mut Registrar { programs, switches: None, known: None })
+        };
         let thread = std::thread::Builder::new().name("hearth-words".into()).spawn(serve);
         Ok(Self { stop: Some(stop), thread: Some(thread.map_err(Error::file(&path))?) })
     }
@@ -83,19 +103,54 @@ impl Drop for Words {
     }
 }
 
-fn serve(mut door: Door<UnixListener>, stopped: &UnixStream, registrar: &mut Registrar) {
+fn serve(
+    mut door: Door<UnixListener>,
+    announcements: &UnixDatagram,
+    stopped: &UnixStream,
+    registrar: &mut Registrar,
+) {
     loop {
         let left = door.left().map(|left| Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() });
-        let mut awaited = vec![PollFd::new(stopped, PollFlags::IN)];
+        let mut awaited =
+            vec![PollFd::new(stopped, PollFlags::IN), PollFd::new(announcements, PollFlags::IN)];
         awaited.extend(door.awaited());
         match poll(&mut awaited, left.as_ref()) {
             Ok(_) if !awaited[0].revents().is_empty() => return,
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return,
         }
+        for _ in 0..MOST_ANNOUNCED {
+            let Some((process, said)) = announcement(announcements) else { break };
+            // Whoever gets no answer asks for one later.
+            let _ = answer(process, &said, registrar);
+        }
         door.open(|client| door::local(client, |_| size_of::<Asked>()));
         let is_whole = |said: &[u8]| said.len() >= size_of::<Asked>();
         door.turn(is_whole, |caller, said| answer(caller.process, said, registrar));
+    }
+}
+
+/// What a thread has announced, and its process, as the kernel says; nothing if nobody has.
+fn announcement(from: &UnixDatagram) -> Option<(i32, [u8; size_of::<Asked>()])> {
+    let mut said = [0; size_of::<Asked>()];
+    let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1))];
+    loop {
+        let mut about = RecvAncillaryBuffer::new(&mut room);
+        let got = recvmsg(from, &mut [IoSliceMut::new(&mut said)], &mut about, RecvFlags::DONTWAIT);
+        let got = match got {
+            Err(rustix::io::Errno::INTR) => continue,
+            got => got.ok()?,
+        };
+        let credentials = about.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid.as_raw_pid()),
+            _ => None,
+        });
+        // Another's nonsense is no reason not to read on.
+        if got.bytes == said.len()
+            && let Some(process) = credentials
+        {
+            return Some((process, said));
+        }
     }
 }
 
@@ -131,22 +186,34 @@ struct Registrar {
     programs: Programs,
     /// Has the scheduler look at words when tasks stop: from the first one on.
     switches: Option<OwnedFd>,
+    /// A process whose threads have the same numbers here as there: its threads come one after the other.
+    known: Option<i32>,
 }
 
 impl Registrar {
     /// The word of a process's thread, by its number there, lies at this address.
     fn register(&mut self, process: i32, tid: u32, word_at: u64) -> io::Result<()> {
         let gone = || io::Error::from_raw_os_error(libc::ESRCH);
-        let tid = thread_of(process, tid).ok_or_else(gone)?;
         if self.switches.is_none() {
             self.switches = Some(attach(self.programs.switched.as_fd())?);
         }
+        // If its number is another process's by now, no thread of that process has this one.
+        let asked = i32::try_from(tid).ok().filter(|tid| *tid > 0);
+        if let Some(asked) = asked.filter(|_| self.known == Some(process))
+            && self.tell(process, asked, word_at)?
+        {
+            return Ok(());
+        }
+        let found = thread_of(process, tid).ok_or_else(gone)?;
+        self.known = (Some(found) == asked).then_some(process);
+        if self.tell(process, found, word_at)? { Ok(()) } else { Err(gone()) }
+    }
+
+    /// Whether the process has this thread.
+    fn tell(&self, process: i32, tid: i32, word_at: u64) -> io::Result<bool> {
         let mut registration = Registration { word_at, tid, process, found: 0, pad: 0 };
         run(self.programs.register.as_fd(), &mut registration)?;
-        match registration.found {
-            0 => Err(gone()),
-            _ => Ok(()),
-        }
+        Ok(registration.found != 0)
     }
 }
 

@@ -5,7 +5,8 @@
  *   tasks fragments THREADS EACH
  *
  * Each thread computes in EACH fragments of its own, one after the other, and stays in the last of
- * them until the process is sent SIGTERM. When all are there:
+ * them until the process is sent SIGTERM. When all are there, and have run once more, for one that
+ * stops before the daemon has heard of it is looked at when it stops again:
  *
  *   threads=N fragments=N*EACH
  */
@@ -21,9 +22,9 @@
 #define STACK_BYTES (64 << 10)
 
 static int each;
-static atomic_int arrived;
+static atomic_int arrived, stays;
 static atomic_bool told;
-static sem_t end;
+static sem_t all_there, end;
 
 static void *work(void *argument)
 {
@@ -36,6 +37,8 @@ static void *work(void *argument)
 		spin(ROUNDS_IN_EACH);
 	}
 	atomic_fetch_add(&arrived, 1);
+	sem_wait(&all_there);
+	atomic_fetch_add(&stays, 1);
 	sem_wait(&end);
 	hearth_leave();
 	return NULL;
@@ -49,6 +52,7 @@ int command_fragments(int argc, char **argv)
 
 	each = number(argc, argv, 1, 1);
 	end_when_told(&told);
+	sem_init(&all_there, 0, 0);
 	sem_init(&end, 0, 0);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, STACK_BYTES);
@@ -59,6 +63,10 @@ int command_fragments(int argc, char **argv)
 			die("pthread_create");
 	}
 	while (atomic_load(&arrived) < threads)
+		sleep_ns(NS_PER_MS);
+	for (i = 0; i < threads; i++)
+		sem_post(&all_there);
+	while (atomic_load(&stays) < threads)
 		sleep_ns(NS_PER_MS);
 	printf("threads=%d fragments=%d\n", threads, threads * each);
 	fflush(stdout);
