@@ -14,11 +14,7 @@ static __always_inline void task_begin(struct task_struct *p, struct hearth_task
 	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
 	tc->planned = PLANNED_NEVER;
-	tc->home = NO_CPU;
-	tc->part = NO_PART;
-	tc->slice_permille = 1000;
-	tc->share_permille = 1000;
-	tc->row = NO_ROW;
+	plan_forget(tc);
 	tc->fragment = NO_FRAGMENT;
 	tc->runs_in = NO_FRAGMENT;
 	weigh(tc, COMMON_WEIGHT);

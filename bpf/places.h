@@ -216,6 +216,16 @@ static __always_inline bool serves_one_cpu(struct task_struct *p)
 	return p->flags & PF_KTHREAD && p->nr_cpus_allowed == 1;
 }
 
+/* No plan says anything of a task. */
+static __always_inline void plan_forget(struct hearth_task *tc)
+{
+	tc->home = NO_CPU;
+	tc->part = NO_PART;
+	tc->slice_permille = 1000;
+	tc->share_permille = 1000;
+	tc->row = NO_ROW;
+}
+
 /* Looks up what is published now, and what of it is this task's. */
 verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 				struct hearth_task *tc __arg_nonnull, u64 word)
@@ -227,11 +237,7 @@ verified_alone int plan_look_up(struct task_struct *p __arg_trusted,
 	if (!is_same)
 		tc->covers = covered_parts(p, shape_index(word));
 	tc->planned = word;
-	tc->home = NO_CPU;
-	tc->part = NO_PART;
-	tc->slice_permille = 1000;
-	tc->share_permille = 1000;
-	tc->row = NO_ROW;
+	plan_forget(tc);
 	if (plan != NO_PLAN) {
 		target_follow(plan, task_group(p), tc);
 		target_follow(plan, HEARTH_OF_TASK | (u32)p->pid, tc);

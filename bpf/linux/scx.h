@@ -147,21 +147,17 @@ static __always_inline bool is_migration_disabled(struct task_struct *p)
 	return reasons > 1 || (reasons == 1 && bpf_get_current_task_btf() != p);
 }
 
-/* Of numbers. The kernel asks for a text that could be written to. */
-#define scx_bpf_dump(format, args...)                                       \
-	({                                                                  \
-		static char ___format[] = format;                           \
-		unsigned long long ___values[___bpf_narg(args)];            \
-		___bpf_fill(___values, args);                               \
-		scx_bpf_dump_bstr(___format, ___values, sizeof(___values)); \
+/* Calls a kfunc with a text and its numbers. The kernel asks for a text that could be written to.
+ */
+#define with_numbers(kfunc, format, args...)                      \
+	({                                                        \
+		static char ___format[] = format;                 \
+		unsigned long long ___numbers[___bpf_narg(args)]; \
+		___bpf_fill(___numbers, args);                    \
+		kfunc(___format, ___numbers, sizeof(___numbers)); \
 	})
-#define scx_bpf_error(format, args...)                                       \
-	({                                                                   \
-		static char ___format[] = format;                            \
-		unsigned long long ___values[___bpf_narg(args)];             \
-		___bpf_fill(___values, args);                                \
-		scx_bpf_error_bstr(___format, ___values, sizeof(___values)); \
-	})
+#define scx_bpf_dump(format, args...) with_numbers(scx_bpf_dump_bstr, format, args)
+#define scx_bpf_error(format, args...) with_numbers(scx_bpf_error_bstr, format, args)
 
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {

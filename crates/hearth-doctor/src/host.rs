@@ -53,14 +53,13 @@ fn shape(root: &Root) -> Finding {
 
 /// What a task pays that moves, if there is where to; `start` measures the same.
 fn moves(root: &Root) -> Option<Finding> {
-    const WHERE: [&str; 3] = ["another CPU", "another cache", "another node"];
     let host = hearth_machine::host::read(&root.0).ok()?;
     let Moves { costs, is_measured } = moves::measure(&host);
-    let there_are = [costs.cpu_ns > 0, host.domains().len() > 1, host.nodes.len() > 1];
-    let costs = [costs.cpu_ns, costs.cache_ns, costs.node_ns];
-    let said = (0..WHERE.len()).filter(|level| there_are[*level]).map(|level| {
-        let how = if is_measured[level] { "" } else { " by sizes" };
-        format!("{} {:.2} ms{how}", WHERE[level], costs[level] as f64 / 1e6)
+    let there_are = costs.of(host.domains().len(), host.nodes.len()).into_iter().zip(is_measured);
+    let said = there_are.filter_map(|(there, is_measured)| {
+        let (place, ns) = there?;
+        let how = if is_measured { "" } else { " by sizes" };
+        Some(format!("{place} {:.2} ms{how}", ns as f64 / 1e6))
     });
     let said: Vec<_> = said.collect();
     (!said.is_empty()).then(|| Finding::ok("cost of a move", format!("to {}", said.join(", "))))

@@ -18,20 +18,23 @@
  */
 #define ASKS_AFTER 10
 
-/* A daemon has not said yet whether it heeds the thread's word; or another than the one that does
- * has begun, or that one has ended. A thread announces itself, which is cheap; it asks, and waits
- * for the answer, when it has been within fragments for so long that this is little to it: many end
- * before. */
+/* The thread has begun; a daemon has not said yet whether it heeds the thread's word; or another
+ * than the one that knows it has begun, or that one has ended. A thread announces itself, which is
+ * cheap; it asks, and waits for the answer, when it has been within fragments for so long that this
+ * is little to it: many end before. */
 static void meet_scheduler(struct hearth_thread *own)
 {
 	uint64_t scheduler = hearth_scheduler();
+	int is_young = own->samples.ended < ASKS_AFTER;
 	enum hearth_answer answer;
 
-	if (own->way == HEARTH_WAY_PRETEND || own->scheduler == scheduler)
+	if (own->way == HEARTH_WAY_PRETEND ||
+	    (own->scheduler == scheduler && (own->way != HEARTH_WAY_TOLD || is_young)))
 		return;
-	if (own->samples.ended < ASKS_AFTER) {
-		if (own->way == HEARTH_WAY_LIBRARY && hearth_announce_thread(&own->word))
-			own->way = HEARTH_WAY_TOLD;
+	if (scheduler && is_young) {
+		own->way =
+			hearth_announce_thread(&own->word) ? HEARTH_WAY_TOLD : HEARTH_WAY_LIBRARY;
+		own->scheduler = own->way == HEARTH_WAY_TOLD ? scheduler : 0;
 		return;
 	}
 	answer = hearth_register_thread(&own->word, &own->rests_until_ns);

@@ -82,7 +82,8 @@ static int daemon_socket(int type, const char *behind, struct sockaddr_un *addre
 	return socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 }
 
-static int connect_to_daemon(void)
+/* A connection on which the daemon was told, or -1. */
+static int connect_and_tell(const struct said *said)
 {
 	const struct timeval patience = {.tv_usec = PATIENCE_US};
 	struct sockaddr_un address;
@@ -92,23 +93,11 @@ static int connect_to_daemon(void)
 		return -1;
 	setsockopt(made, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	setsockopt(made, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (connect(made, (struct sockaddr *)&address, sizeof(address))) {
-		close(made);
-		return -1;
-	}
-	return made;
-}
-
-/* A queue that is full has been announced to by others, just now. Connections have a longer one. */
-static int announce_by_connection(const struct said *said)
-{
-	int daemon = connect_to_daemon(), is_told;
-
-	if (daemon < 0)
-		return 0;
-	is_told = send(daemon, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said);
-	close(daemon);
-	return is_told;
+	if (!connect(made, (struct sockaddr *)&address, sizeof(address)) &&
+	    send(made, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said))
+		return made;
+	close(made);
+	return -1;
 }
 
 int hearth_announce_thread(const struct hearth_fragment_word *word)
@@ -124,7 +113,13 @@ int hearth_announce_thread(const struct hearth_fragment_word *word)
 				      (struct sockaddr *)&address, sizeof(address)) == sizeof(said);
 	if (made >= 0)
 		close(made);
-	is_told = is_told || announce_by_connection(&said);
+	/* A queue that is full has been announced to by others. Connections have a longer one. */
+	if (!is_told) {
+		made = connect_and_tell(&said);
+		is_told = made >= 0;
+		if (is_told)
+			close(made);
+	}
 	errno = kept;
 	return is_told;
 }
@@ -145,10 +140,9 @@ enum hearth_answer hearth_register_thread(const struct hearth_fragment_word *wor
 	if (hearth_clock_ns(CLOCK_MONOTONIC_COARSE) < *rests_until_ns)
 		return HEARTH_LATER;
 	errno = 0;
-	daemon = connect_to_daemon();
+	daemon = connect_and_tell(&said);
 	if (daemon >= 0) {
-		if (send(daemon, &said, sizeof(said), MSG_NOSIGNAL) == sizeof(said) &&
-		    recv(daemon, &answer, sizeof(answer), MSG_WAITALL) == sizeof(answer))
+		if (recv(daemon, &answer, sizeof(answer), MSG_WAITALL) == sizeof(answer))
 			result = answer ? HEARTH_NO : HEARTH_YES;
 		close(daemon);
 	}

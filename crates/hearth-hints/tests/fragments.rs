@@ -313,3 +313,26 @@ proptest! {
         run.end();
     }
 }
+
+/// A few entries are used, all over the table: where huge pages are the rule, each would have one cleared.
+#[test]
+fn the_table_of_homes_has_no_huge_pages() {
+    if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        eprintln!("skipped: this kernel has no huge pages for such memory");
+        return;
+    }
+    let mut run = Run::begin();
+    run.order("enter 1");
+    assert_eq!(run.ask("fragment"), 1);
+    let maps = std::fs::read_to_string(format!("/proc/{}/smaps", run.child.id())).unwrap();
+    let of = |name: &str| maps.lines().filter_map(|line| line.strip_prefix(name)).collect::<Vec<_>>();
+    // 64 bytes for each of 65,536 entries, and a little.
+    let is_table =
+        |size: &str| (4096..5000).contains(&size.trim().trim_end_matches(" kB").parse::<u64>().unwrap());
+    let small_pages = |flags: &str| flags.split_whitespace().any(|flag| flag == "nh");
+    let both = of("Size:").into_iter().zip(of("VmFlags:"));
+    // That of the process, and that of named fragments.
+    let tables = both.filter(|(size, flags)| is_table(size) && small_pages(flags)).count();
+    assert_eq!(tables, 2, "{maps}");
+    run.end();
+}

@@ -8,7 +8,7 @@ use common::Run;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
 /// A thread says its first word, and waits for no answer: the thread and the address that it is of.
@@ -107,6 +107,19 @@ impl Daemon {
     }
 }
 
+/// Has the thread work until it asks the daemon, which is too busy to answer in time.
+fn asked(daemon: &Daemon, run: &mut Run) -> UnixStream {
+    let mut asked = None;
+    run.until("nobody asks", |run| {
+        run.order("work 1 3000");
+        // Orders do not pile up.
+        run.ask("fragment");
+        asked = daemon.socket.accept().ok();
+        asked.is_some()
+    });
+    asked.unwrap().0
+}
+
 fn can_move() -> bool {
     Run::that_can_move().map(Run::end).is_some()
 }
@@ -174,20 +187,29 @@ fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
     let (daemon, mut run) = Daemon::entered();
     run.order("leave");
     daemon.socket.set_nonblocking(true).unwrap();
-    let mut too_busy = None;
-    run.until("nobody asks", |run| {
+    let _too_busy = asked(&daemon, &mut run);
+    asked(&daemon, &mut run);
+    run.end();
+}
+
+#[test]
+fn a_program_whose_daemon_is_gone_before_it_was_asked_places_its_threads_itself() {
+    if !can_move() {
+        return;
+    }
+    let (daemon, mut run) = Daemon::entered();
+    run.order("leave");
+    daemon.end();
+    // It looks for the daemon ten times a second, and has not been within fragments for long enough to ask.
+    for _ in 0..3 {
+        run.order("work 1 1000");
+        assert_eq!(run.ask("fragment"), 0);
+        std::thread::sleep(Duration::from_millis(120));
+    }
+    run.until("nobody moves", |run| {
         run.order("work 1 3000");
-        run.ask("fragment");
-        too_busy = daemon.socket.accept().ok();
-        too_busy.is_some()
-    });
-    let mut asked = None;
-    run.until("nobody asks again", |run| {
-        run.order("work 1 3000");
-        // Orders do not pile up.
-        run.ask("fragment");
-        asked = daemon.socket.accept().ok();
-        asked.is_some()
+        home_follows(run);
+        run.ask("count moved") > 0
     });
     run.end();
 }

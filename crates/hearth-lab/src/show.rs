@@ -137,23 +137,17 @@ fn costs(name: &str, is_json: bool) -> Outcome {
         let domains = machine.cpus() / machine.domain_cpus();
         (Moves { costs: machine.move_costs(), is_measured: [false; 3] }, domains, machine.nodes.len())
     };
-    let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
     if is_json {
+        let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
         return output::print_json(&json!({
             "machine": name, "cpu_ns": cpu_ns, "cache_ns": cache_ns, "node_ns": node_ns, "is_measured": is_measured,
         }));
     }
-    let rows = [
-        ("another CPU of the cache", cpu_ns, cpu_ns > 0),
-        ("another cache", cache_ns, domains > nodes),
-        ("another node", node_ns, nodes > 1),
-    ];
-    let lines = rows.into_iter().zip(is_measured).map(|((place, ns, is_there), is_measured)| {
-        if !is_there {
-            return format!("to {place:<25}    there is none\n");
-        }
+    let there_are = costs.of(domains, nodes).into_iter().zip(is_measured);
+    let lines = there_are.filter_map(|(there, is_measured)| {
+        let (place, ns) = there?;
         let how = if is_measured { "measured" } else { "by sizes and latencies" };
-        format!("to {place:<25} {:>7.3} ms  {how}\n", ns as f64 / 1e6)
+        Some(format!("to {place:<13} {:>7.3} ms  {how}\n", ns as f64 / 1e6))
     });
     output::print(&format!("A move costs at most, on {name}:\n{}", lines.collect::<String>()))
 }

@@ -8,6 +8,7 @@
 //!
 //! in the machine's byte order. Or it sends the same as a datagram to the socket beside that one, and goes on: nobody
 //! answers, and who finds no room there connects, and does not wait either. A thread that lives for long asks later.
+//!
 //! The word is the thread's own memory, read in its name, so there is nothing
 //! that a client could do to another. A thread that registers again says where its word is now; address 0
 //! withdraws it. Whoever finds another socket in the place of the one that it knew registers anew.
@@ -120,9 +121,9 @@ fn serve(
             Err(_) => return,
         }
         for _ in 0..MOST_ANNOUNCED {
-            let Some((process, said)) = announcement(announcements) else { break };
+            let Ok(announced) = announcement(announcements) else { break };
             // Whoever gets no answer asks for one later.
-            let _ = answer(process, &said, registrar);
+            let _ = announced.map(|(process, said)| answer(process, &said, registrar));
         }
         door.open(|client| door::local(client, |_| size_of::<Asked>()));
         let is_whole = |said: &[u8]| said.len() >= size_of::<Asked>();
@@ -130,28 +131,20 @@ fn serve(
     }
 }
 
-/// What a thread has announced, and its process, as the kernel says; nothing if nobody has.
-fn announcement(from: &UnixDatagram) -> Option<(i32, [u8; size_of::<Asked>()])> {
+/// What a thread has announced, and its process, as the kernel says; nothing if that is nonsense.
+///
+/// # Errors
+/// Nobody has announced anything.
+fn announcement(from: &UnixDatagram) -> rustix::io::Result<Option<(i32, [u8; size_of::<Asked>()])>> {
     let mut said = [0; size_of::<Asked>()];
     let mut room = [MaybeUninit::uninit(); cmsg_space!(ScmCredentials(1))];
-    loop {
-        let mut about = RecvAncillaryBuffer::new(&mut room);
-        let got = recvmsg(from, &mut [IoSliceMut::new(&mut said)], &mut about, RecvFlags::DONTWAIT);
-        let got = match got {
-            Err(rustix::io::Errno::INTR) => continue,
-            got => got.ok()?,
-        };
-        let credentials = about.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid.as_raw_pid()),
-            _ => None,
-        });
-        // Another's nonsense is no reason not to read on.
-        if got.bytes == said.len()
-            && let Some(process) = credentials
-        {
-            return Some((process, said));
-        }
-    }
+    let mut about = RecvAncillaryBuffer::new(&mut room);
+    let got = recvmsg(from, &mut [IoSliceMut::new(&mut said)], &mut about, RecvFlags::empty())?;
+    let process = about.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(credentials) => Some(credentials.pid.as_raw_pid()),
+        _ => None,
+    });
+    Ok(process.filter(|_| got.bytes == said.len()).map(|process| (process, said)))
 }
 
 /// 0 or an error's number; nothing to who says less than all.

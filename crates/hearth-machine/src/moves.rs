@@ -14,6 +14,18 @@ pub struct MoveCosts {
     pub node_ns: u64,
 }
 
+impl MoveCosts {
+    /// The moves that there are on a machine with so many last-level caches and memory nodes, nearest first: where to,
+    /// and the cost; nothing for one that the machine does not have.
+    pub fn of(self, caches: usize, nodes: usize) -> [Option<(&'static str, u64)>; 3] {
+        [
+            (self.cpu_ns > 0).then_some(("another CPU", self.cpu_ns)),
+            (caches > nodes).then_some(("another cache", self.cache_ns)),
+            (nodes > 1).then_some(("another node", self.node_ns)),
+        ]
+    }
+}
+
 /// Of a host that has not been measured: memory serves a line in some 100 ns, a last-level cache in some 30, and a
 /// core has a few lines under way at a time.
 const HOST_LINE_NS: u64 = 30;
@@ -85,6 +97,20 @@ mod tests {
         let costs = preset("chiplet-64").move_costs();
         // 16,384 lines of 330 cycles of 333 ps, and of 50.
         assert_eq!(costs, MoveCosts { cpu_ns: 272_793, cache_ns: 1_800_437, node_ns: 1_800_437 });
+    }
+
+    #[test]
+    fn a_machine_has_the_moves_that_its_caches_and_nodes_make() {
+        for (name, is_there) in [
+            ("chiplet-64", [true, true, false]),
+            ("server-2s", [true, false, true]),
+            ("dash-16", [false, true, true]),
+            ("sgi-4d340", [false, true, false]),
+        ] {
+            let machine = preset(name);
+            let moves = machine.move_costs().of(machine.cpus() / machine.domain_cpus(), machine.nodes.len());
+            assert_eq!(moves.map(|there| there.is_some()), is_there, "{name}");
+        }
     }
 
     #[test]

@@ -63,6 +63,11 @@ pub struct CpuStatus {
 }
 
 impl Status {
+    /// Of a count all CPUs'.
+    pub fn sum(&self, field: fn(&CpuStats) -> u64) -> u64 {
+        self.cpus.iter().map(|cpu| field(&cpu.stats)).sum()
+    }
+
     /// What a service tells, if it is at work.
     pub fn service<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         T::deserialize(self.services.get(name)?).ok()
@@ -131,7 +136,7 @@ pub(super) fn metrics(parts: &Parts, work: &Work) -> Vec<Metric> {
 }
 
 fn scheduler_metrics(status: &Status) -> Vec<Metric> {
-    let sum = |field: fn(&CpuStats) -> u64| status.cpus.iter().map(|cpu| field(&cpu.stats)).sum::<u64>();
+    let sum = |field| status.sum(field);
     let policy = status.policy.clone().unwrap_or_else(|| "none".into());
     let info = vec![("version", status.version.clone()), ("policy", policy)];
     let mut metrics = vec![
@@ -238,7 +243,14 @@ mod tests {
             preempted: 6,
             idle: 7,
             late: 8,
-            ..CpuStats::default()
+            strays: 9,
+            members: 10,
+            fragments: 11,
+            stayed_near: 12,
+            stayed_far: 13,
+            stayed_ns: 14_000_000_000,
+            brief: 15,
+            in_vain: 16,
         };
         Status {
             schema: 1,
@@ -265,6 +277,12 @@ mod tests {
         assert_eq!(values("dispatches")[1].1, Number::Whole(4));
         assert_eq!(values("dispatches")[4].1, Number::Whole(14));
         assert_eq!(values("dispatches")[5].1, Number::Whole(16));
+        let counts = |name: &str| values(name).iter().map(|(_, value)| *value).collect::<Vec<_>>();
+        assert_eq!(counts("dispatches")[6..], [18, 20, 22].map(Number::Whole));
+        assert_eq!(counts("waits_kept"), [24, 26].map(Number::Whole));
+        assert_eq!(counts("kept_waiting"), [Number::Real(28.0)]);
+        assert_eq!(counts("moves_refused"), [Number::Whole(30)]);
+        assert_eq!(counts("wakes_in_vain"), [Number::Whole(32)]);
         assert_eq!(values("idle_placements")[0].1, Number::Whole(10));
         assert_eq!(values("preemptions")[0].1, Number::Whole(12));
         assert_eq!(values("uptime")[0].1, Number::Real(1.5));

@@ -46,7 +46,7 @@ struct Seen {
 
 impl Planner for Masks {
     fn name(&self) -> &'static str {
-        "masks"
+        super::MASKS
     }
 
     fn plan(&mut self, snapshot: &Snapshot, plan: &mut Plan) {

@@ -99,9 +99,7 @@ fn history(task: &Task) -> String {
     let plan = plan::of_task(&task.plan).map(|plan| format!("; {plan}")).unwrap_or_default();
     let declared = task.declared.as_ref().map(fragment).unwrap_or_default();
     let [domain, node, far] = task.moves;
-    let waited = Some(task.waited_ns).filter(|&waited_ns| waited_ns > 0);
-    let waited =
-        waited.map(|waited_ns| format!("; {}", waits(waited_ns, task.waited_near_ns))).unwrap_or_default();
+    let waited = waits(task);
     format!(
         "{} {place}{before}; began to run {} times, moved {} times ({domain} in its cache domain, {node} in its \
          node, {far} further), went on by its credit {} times{waited}{plan}{declared}",
@@ -112,12 +110,14 @@ fn history(task: &Task) -> String {
     )
 }
 
-/// What a task has collected towards its next move.
-fn waits(waited_ns: u64, near_ns: u64) -> String {
+/// What a task has collected towards its next move; empty if nothing.
+fn waits(task: &Task) -> String {
+    if task.waited_ns == 0 {
+        return String::new();
+    }
+    let [all, near] = [task.waited_ns, task.waited_near_ns].map(|ns| ns as f64 / 1e6);
     format!(
-        "has waited {:.3} ms beside idle CPUs since it last moved ({:.3} ms beside one of its cache)",
-        waited_ns as f64 / 1e6,
-        near_ns as f64 / 1e6
+        "; has waited {all:.3} ms beside idle CPUs since it last moved ({near:.3} ms beside one of its cache)"
     )
 }
 
@@ -239,6 +239,22 @@ mod tests {
         assert_eq!(
             fragment(&declared),
             "; works on fragment 0x40 of all processes, which lives on CPU 3 (4 tasks, 1 of them run)"
+        );
+    }
+
+    #[test]
+    fn what_went_before_all_ranks_is_said() {
+        assert_eq!(words(&decision(Source::Late)), "runs on CPU 3, for it had waited for too long at CPU 5");
+        let own = Decision { from: Some(3), ..decision(Source::Late) };
+        assert_eq!(words(&own), "runs on CPU 3, for it had waited for too long");
+        assert_eq!(
+            words(&decision(Source::Stray)),
+            "taken by CPU 3 from CPU 5, where more wait and others may not take it"
+        );
+        assert_eq!(words(&decision(Source::Member)), "runs on CPU 3, for it is its gang's time");
+        assert_eq!(
+            words(&decision(Source::Fragment)),
+            "taken by CPU 3 from CPU 5, where others run of what it declares to work on"
         );
     }
 

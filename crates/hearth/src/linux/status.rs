@@ -6,9 +6,9 @@ use clap::Args;
 use hearth_command::failure::Outcome;
 use hearth_command::output;
 use hearth_host::kernel;
+use hearth_linux::FragmentsStatus;
 use hearth_linux::daemon::{self, Status};
 use hearth_linux::ending::Ending;
-use hearth_linux::{CpuStats, FragmentsStatus};
 use serde_json::json;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -69,17 +69,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
             cpu.cpu, s.kept, s.own, s.domain, s.foreign, s.direct, s.preempted, s.idle, s.late
         );
     }
-    output::print(&(text + &stayed(&status)))
+    output::print(&(text + &rare(&status)))
 }
 
-/// What waited beside idle CPUs, and was left there.
-fn stayed(status: &Status) -> String {
-    let sum = |field: fn(&CpuStats) -> u64| status.cpus.iter().map(|cpu| field(&cpu.stats)).sum::<u64>();
-    let (near, far) = (sum(|cpu| cpu.stayed_near), sum(|cpu| cpu.stayed_far));
+/// What happens too seldom for a column of each CPU's, and what waited beside idle CPUs.
+fn rare(status: &Status) -> String {
+    let (near, far) = (status.sum(|cpu| cpu.stayed_near), status.sum(|cpu| cpu.stayed_far));
     let others = [
-        ("taken from a CPU where more wait", sum(|cpu| cpu.strays)),
-        ("run in their gang's time", sum(|cpu| cpu.members)),
-        ("taken from a busy fragment's home", sum(|cpu| cpu.fragments)),
+        ("taken from a CPU where more wait", status.sum(|cpu| cpu.strays)),
+        ("run in their gang's time", status.sum(|cpu| cpu.members)),
+        ("taken from a busy fragment's home", status.sum(|cpu| cpu.fragments)),
     ];
     let mut text: String = others
         .iter()
@@ -87,7 +86,7 @@ fn stayed(status: &Status) -> String {
         .map(|(what, count)| format!("Tasks {what}: {count}\n"))
         .collect();
     if near + far > 0 {
-        let ms = sum(|cpu| cpu.stayed_ns) as f64 / 1e6;
+        let ms = status.sum(|cpu| cpu.stayed_ns) as f64 / 1e6;
         text += &format!(
             "Waits beside an idle CPU that cost less than a move: {near} in the same cache, {far} beyond; {ms:.1} ms\n"
         );
