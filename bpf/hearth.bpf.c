@@ -45,6 +45,7 @@ static __always_inline void place(struct task_struct *p, struct hearth_task *tc,
 	fragment_run(p, tc);
 	clock_pass(bpf_get_smp_processor_id(), cpu);
 	usage_arrive(tc, cpu, lag);
+	usage_request(p, tc);
 	stats_count(&stats_of(cpu)->direct);
 	if (tracing)
 		decision_direct(cpu);
@@ -75,10 +76,23 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
+/* Under a steady policy: whether a task comes before who runs by a quantum. Who runs has had what
+ * it had by now, not by the last tick; and who has run for a quantum since it slept has asked for
+ * another, so nothing is left to it. */
+static __always_inline bool comes_first(u64 usage, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	u64 now = scx_bpf_now(), running = cc->running_usage + cc->running_request;
+
+	if (now > cc->noted_ns)
+		running += (now - cc->noted_ns) * cc->inverse_weight >> 16;
+	return usage + credit_here(policy.quantum_ns, cpu) < running;
+}
+
 /* A task that wakes up preempts one that has had more. With fair on the CPU in whose queue it
  * waits; else on the CPU that handles the wake-up, as in the paper (section 5.3). One of the run
  * queue goes by the plain priority: credits are for who searches. Under a steady policy so does
- * any, and who runs is left a quantum. */
+ * any, and only if it comes first by a quantum: see usage_request. */
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
 {
@@ -90,8 +104,7 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 		if (!may_take(p, tc, cpu) || usage_of(tc) >= cc->running_usage)
 			return false;
 	} else if (is_steady()) {
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		    usage_of(tc) + credit_here(policy.quantum_ns, cpu) >= cc->running_usage)
+		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !comes_first(usage_of(tc), cpu))
 			return false;
 	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
@@ -132,7 +145,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	usage_wait(tc, cpu, lag);
 	if (is_steady() && enq_flags & SCX_ENQ_WAKEUP)
 		will_wait = wait_expect(cpu, queued_at(cpu));
-	usage_request(tc, !(enq_flags & SCX_ENQ_WAKEUP));
+	usage_request(p, tc);
 	wait_begin(tc);
 	if (has_run_queue() && !is_placed(tc))
 		run_queue_insert(p, tc, enq_flags);
@@ -178,6 +191,9 @@ static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
 	cc->inverse_weight = tc->inverse_weight;
 	cc->running_rank = running_rank(tc, cpu);
 	cc->running_usage = usage_of(tc);
+	cc->running_request = tc->request;
+	if (is_steady())
+		cc->noted_ns = scx_bpf_now();
 }
 
 /* The least usage of tasks that wait here, or were found in the run queue. */
@@ -228,7 +244,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		tc = task_ctx(prev);
 		if (tc && !leaves(prev, tc, cpu)) {
 			usage_update(prev, tc);
-			usage_request(tc, true);
+			usage_request(prev, tc);
 			kept_rank = running_rank(tc, cpu);
 		}
 	}

@@ -138,6 +138,9 @@ struct cpu_ctx {
 	/* Of the task that runs here, with and without its credit. */
 	s64 running_rank;
 	u64 running_usage;
+	/* steady: what it asks for, and when all this was noted. */
+	u64 running_request;
+	u64 noted_ns;
 	/* steady: since when it runs, how long it had run then without a sleep, and how long it
 	 * usually does. See moves.h. */
 	u64 runs_since;

@@ -32,8 +32,9 @@
  *
  *          Under a steady policy one that slept begins at the clock. So who wakes
  *          comes after those that wait, in the order in which they came. Who has
- *          used up a slice asks for another: it is ordered by what it will have
- *          had, as by a deadline, and comes after those that wake for a little.
+ *          run for a quantum since it slept asks for another: it is ordered by what
+ *          it will have had, as by a deadline, and comes after those that wake for
+ *          a little, which preempt it.
  *
  *          Usages on two CPUs compare only as long as their clocks say who had
  *          less to do. A CPU that idles does not fall behind: its clock goes with
@@ -177,12 +178,13 @@ static __always_inline u64 no_further_behind(u64 usage, u64 clock, u64 lag)
 	return usage + lag < clock ? clock - lag : usage;
 }
 
-/* steady: who has used up its slice asks for another; who wakes, for little. */
-static __always_inline void usage_request(struct hearth_task *tc, bool has_used_slice)
+/* steady: who has run for a quantum since it last slept asks for another; who has not, for little.
+ */
+static __always_inline void usage_request(struct task_struct *p, struct hearth_task *tc)
 {
 	if (!is_steady())
 		return;
-	tc->request = has_used_slice && tc->last_cpu >= 0
+	tc->request = tc->last_cpu >= 0 && p->se.sum_exec_runtime - tc->woke_ns >= policy.quantum_ns
 			      ? policy.quantum_ns * tc->inverse_weight >> 16
 			      : 0;
 }

@@ -276,7 +276,7 @@ def containers(cpus, lines, workers, count):
 
 
 def mix(cpus, lines, workers, count):
-    """A batch beside a server, without any groups."""
+    """A batch beside a server, without any groups. The batch outlasts the server, also where this begins late."""
     batch = f"for n in $(seq {cpus}); do /usr/bin/gzip -c words >/dev/null & done"
     return beside_gzip(f"{cpus} times gzip beside {workers} threads that answer requests",
                        f"{batch}; {answers(workers, count)}", lines)
@@ -324,6 +324,6 @@ def programs(cpus, size):
         "requests-half": requests(cpus // 2, scaled(10000, 100)),
         "requests-full": requests(cpus, scaled(10000, 100)),
         "requests-fourfold": requests(4 * cpus, scaled(10000, 100)),
-        "mix": mix(cpus, scaled(60000, 2000), cpus // 2, scaled(5000, 50)),
+        "mix": mix(cpus, scaled(120000, 2000), cpus // 2, scaled(5000, 50)),
         "containers": containers(cpus, scaled(30000, 1000), cpus // 2, scaled(5000, 50)),
     }

@@ -244,16 +244,37 @@ fn who_is_woken_by_who_is_about_to_sleep_goes_to_its_cache() {
     assert!(stayed > 40, "ran {stayed} times in the other cache");
 }
 
-/// How often a task is preempted that computes beside one which wakes each millisecond, on one CPU.
-fn preemptions(policy: &str) -> usize {
-    let result = beside_a_spinner(policy, &[HERE]);
-    ran(&result, 0).iter().filter(|stretch| stretch.end_ns - stretch.start_ns < 2 * MS).count()
+/// How often a task is preempted on one CPU, of which another wakes each millisecond. It computes for so long between
+/// its own sleeps.
+fn preemptions(policy: &str, runs_for: u64) -> usize {
+    let result = run(
+        policy,
+        vec![
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                for _ in 0..120 * MS / runs_for {
+                    compute_ns(cpu, runs_for);
+                    cpu.sleep_ns(100 * US);
+                }
+            }),
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                for _ in 0..100 {
+                    cpu.sleep_ns(MS);
+                    compute_ns(cpu, 50 * US);
+                }
+            }),
+        ],
+    );
+    result.dispatches[HERE].preempted as usize
 }
 
 #[test]
-fn who_wakes_waits_until_who_runs_has_had_its_slice() {
-    let (steady, other) = (preemptions("fair"), preemptions("vanilla"));
-    assert!(steady < 5 && other > 20, "preempted {steady} times, and {other}");
+fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum() {
+    let (computes, sleeps) = (preemptions("fair", 120 * MS), preemptions("fair", 2 * MS));
+    assert!(computes > 50 && sleeps == 0, "preempted {computes} times, and {sleeps}");
+    let without = preemptions("vanilla", 2 * MS);
+    assert!(without > 20, "preempted {without} times");
 }
 
 /// One thread has work for a pool of others as soon as they have answered, 10,000 times: when a thread moves to another
