@@ -8,6 +8,7 @@ use hearth_share::{Application, Demand, Mask};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use std::collections::HashSet;
 
 /// A program on the modelled machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -408,7 +409,8 @@ proptest! {
         prop_assert!((cpus..=cpus + count - 1).contains(&(told as usize)), "{told} of {cpus}");
     }
 
-    /// Where the numbers are nearly others, a wavering load may make them so: once, and not back.
+    /// Where the numbers are nearly others, a wavering load may make them so, also in vain; but none goes up to the same
+    /// number twice.
     #[test]
     fn a_wavering_load_makes_no_number_go_back_and_forth(
         cpus in 1_usize..64, programs in programs(), noise in prop::collection::vec(-0.02..0.02, 100),
@@ -417,10 +419,14 @@ proptest! {
         let mut machine = Machine::new(cpus, &programs);
         machine.seen = seen;
         let mut told = vec![machine.steps(40)];
+        let mut raised = HashSet::new();
         for noise in noise {
             let now = machine.step(noise);
-            if told.last() != Some(&now) {
-                prop_assert!(!told.contains(&now), "{told:?}, then {now:?}");
+            let before = told.last().unwrap();
+            for (follower, (before, now)) in before.iter().zip(&now).enumerate() {
+                prop_assert!(now <= before || raised.insert((follower, *now)), "{told:?}, then {now:?}");
+            }
+            if *before != now {
                 told.push(now);
             }
         }
