@@ -28,6 +28,7 @@
 #include "idle.h"
 #include "candidates.h"
 #include "take.h"
+#include "preempt.h"
 #include "begin.h"
 #include "exit.h"
 #include "dump.h"
@@ -74,46 +75,6 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		move_is_paid(p, tc, cpu);
 	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
-}
-
-/* Under a steady policy: whether a task comes before who runs by a quantum. Who runs has had what
- * it had by now, not by the last tick; and who has run for a quantum since it slept has asked for
- * another, so nothing is left to it. */
-static __always_inline bool comes_first(u64 usage, s32 cpu)
-{
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), running = cc->running_usage + cc->running_request;
-
-	if (now > cc->noted_ns)
-		running += (now - cc->noted_ns) * cc->inverse_weight >> 16;
-	return usage + credit_here(policy.quantum_ns, cpu) < running;
-}
-
-/* A task that wakes up preempts one that has had more. With fair on the CPU in whose queue it
- * waits; else on the CPU that handles the wake-up, as in the paper (section 5.3). One of the run
- * queue goes by the plain priority: credits are for who searches. Under a steady policy so does
- * any, and only if it comes first by a quantum: see usage_request. */
-verified_alone int preempt(struct task_struct *p __arg_trusted,
-			   struct hearth_task *tc __arg_nonnull)
-{
-	bool here = policy.discipline != HEARTH_FAIR;
-	s32 cpu = here ? (s32)bpf_get_smp_processor_id() : cpu_of_queue(tc->queue);
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-
-	if (tc->queue == RUN_QUEUE) {
-		if (!may_take(p, tc, cpu) || usage_of(tc) >= cc->running_usage)
-			return false;
-	} else if (is_steady()) {
-		if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !comes_first(usage_of(tc), cpu))
-			return false;
-	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
-		return false;
-	}
-	stats_count(&stats_of(cpu)->preempted);
-	cc->expired = true;
-	scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
-	return true;
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -176,24 +137,6 @@ static __always_inline void look_again(s32 cpu)
 	cpu_ctx(cpu)->is_claimed = false;
 	stats_of(cpu)->in_vain++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-}
-
-/* Of the task that runs here. */
-static __always_inline s64 running_rank(struct hearth_task *tc, s32 cpu)
-{
-	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc, cpu));
-}
-
-static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
-{
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-
-	cc->inverse_weight = tc->inverse_weight;
-	cc->running_rank = running_rank(tc, cpu);
-	cc->running_usage = usage_of(tc);
-	cc->running_request = tc->request;
-	if (is_steady())
-		cc->noted_ns = scx_bpf_now();
 }
 
 /* The least usage of tasks that wait here, or were found in the run queue. */

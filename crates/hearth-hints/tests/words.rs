@@ -102,6 +102,18 @@ impl Daemon {
         (daemon, run)
     }
 
+    /// The same, and it has left the fragment.
+    fn left() -> (Self, Run) {
+        let (daemon, mut run) = Self::entered();
+        run.order("leave");
+        (daemon, run)
+    }
+
+    /// The same, where a thread may run on two CPUs.
+    fn left_by_who_can_move() -> Option<(Self, Run)> {
+        can_move().then(Self::left)
+    }
+
     fn end(self) {
         fs::remove_file(self.folder.path().join("words")).unwrap();
     }
@@ -143,8 +155,7 @@ fn a_daemon_that_does_not_know_the_version_or_answers_nonsense_is_as_none() {
     }
     let answers: [&[u8]; 4] = [&93_i32.to_ne_bytes(), &(-1_i32).to_ne_bytes(), &[0, 0], &[]];
     for answer in answers {
-        let (daemon, mut run) = Daemon::entered();
-        run.order("leave");
+        let (daemon, mut run) = Daemon::left();
         answer_question(&daemon.socket, &mut run, answer);
         run.until("homes follow threads", |run| !home_follows(run));
         run.end();
@@ -166,11 +177,7 @@ fn a_daemon_that_says_nothing_is_not_waited_for() {
 
 #[test]
 fn who_has_not_been_answered_yet_stays_where_it_is() {
-    if !can_move() {
-        return;
-    }
-    let (_daemon, mut run) = Daemon::entered();
-    run.order("leave");
+    let Some((_daemon, mut run)) = Daemon::left_by_who_can_move() else { return };
     let (_, other) = run.home_and_other();
     for _ in 0..10 {
         run.order(&format!("goto {other}"));
@@ -184,8 +191,7 @@ fn who_has_not_been_answered_yet_stays_where_it_is() {
 
 #[test]
 fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
-    let (daemon, mut run) = Daemon::entered();
-    run.order("leave");
+    let (daemon, mut run) = Daemon::left();
     daemon.socket.set_nonblocking(true).unwrap();
     let _too_busy = asked(&daemon, &mut run);
     asked(&daemon, &mut run);
@@ -194,11 +200,7 @@ fn a_daemon_that_was_too_busy_to_answer_is_asked_again() {
 
 #[test]
 fn a_program_whose_daemon_is_gone_before_it_was_asked_places_its_threads_itself() {
-    if !can_move() {
-        return;
-    }
-    let (daemon, mut run) = Daemon::entered();
-    run.order("leave");
+    let Some((daemon, mut run)) = Daemon::left_by_who_can_move() else { return };
     daemon.end();
     // It looks for the daemon ten times a second, and has not been within fragments for long enough to ask.
     for _ in 0..3 {
@@ -216,11 +218,7 @@ fn a_program_whose_daemon_is_gone_before_it_was_asked_places_its_threads_itself(
 
 #[test]
 fn a_program_whose_daemon_is_gone_places_its_threads_itself() {
-    if !can_move() {
-        return;
-    }
-    let (daemon, mut run) = Daemon::entered();
-    run.order("leave");
+    let Some((daemon, mut run)) = Daemon::left_by_who_can_move() else { return };
     answer_question(&daemon.socket, &mut run, &YES);
     run.until("the home is where the scheduler has put the thread", home_follows);
     daemon.end();

@@ -244,14 +244,15 @@ fn who_is_woken_by_who_is_about_to_sleep_goes_to_its_cache() {
     assert!(stayed > 40, "ran {stayed} times in the other cache");
 }
 
-/// How often a task is preempted on one CPU, of which another wakes each millisecond. It computes for so long between
-/// its own sleeps.
-fn preemptions(policy: &str, runs_for: u64) -> usize {
+/// How often a task of a weight is preempted on one CPU, on which another wakes each millisecond. It computes for so long
+/// between its own sleeps.
+fn preemptions(policy: &str, runs_for: u64, weight: u32) -> usize {
     let result = run(
         policy,
         vec![
             Box::new(move |cpu| {
                 only(cpu, &[HERE]);
+                cpu.set_weight(cpu.task(), weight);
                 for _ in 0..120 * MS / runs_for {
                     compute_ns(cpu, runs_for);
                     cpu.sleep_ns(100 * US);
@@ -271,10 +272,15 @@ fn preemptions(policy: &str, runs_for: u64) -> usize {
 
 #[test]
 fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum() {
-    let (computes, sleeps) = (preemptions("fair", 120 * MS), preemptions("fair", 2 * MS));
+    let (computes, sleeps) = (preemptions("fair", 120 * MS, 100), preemptions("fair", 2 * MS, 100));
     assert!(computes > 50 && sleeps == 0, "preempted {computes} times, and {sleeps}");
-    let without = preemptions("vanilla", 2 * MS);
+    let without = preemptions("vanilla", 2 * MS, 100);
     assert!(without > 20, "preempted {without} times");
+    let light = preemptions("fair", 120 * MS, 2);
+    assert!(light > 50, "of little weight preempted {light} times");
+    // In a millisecond it is charged for less than the 50 us of the other, so that has had more.
+    let heavy = preemptions("fair", 120 * MS, 8877);
+    assert!(heavy < 30, "of great weight preempted {heavy} times");
 }
 
 /// One thread has work for a pool of others as soon as they have answered, 10,000 times: when a thread moves to another
