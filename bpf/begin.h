@@ -5,11 +5,13 @@
 #ifndef HEARTH_BEGIN_H
 #define HEARTH_BEGIN_H
 
+#include "plans.h"
+
 /* A task comes to be, or is there when the scheduler begins; somebody made it, or nobody known. */
 static __always_inline void task_begin(struct task_struct *p, struct hearth_task *tc,
 				       struct hearth_task *of_maker)
 {
-	tc->attached_cpu = of_maker ? of_maker->attached_cpu : NO_CPU;
+	tc->attached_cpu = NO_CPU;
 	tc->last_cpu = NO_CPU;
 	tc->previous_cpu = NO_CPU;
 	tc->queue = NO_CPU;
@@ -20,19 +22,17 @@ static __always_inline void task_begin(struct task_struct *p, struct hearth_task
 	weigh(tc, COMMON_WEIGHT);
 	tc->charged_ns = p->se.sum_exec_runtime;
 	tc->woke_ns = p->se.sum_exec_runtime;
-	tc->epoch = epoch;
+	task_begin_more(tc, of_maker);
 }
 
 /* The scheduler begins; an error of the kernel's, or 0. */
 static __always_inline s32 machine_begin(void)
 {
-	s32 err = scx_bpf_create_dsq(RUN_QUEUE, -1);
 	u64 now = scx_bpf_now();
+	s32 err;
 	u32 i;
 
 	sums_make();
-	if (err)
-		return err;
 	bpf_for(i, 0, NR_CELLS)
 		cell_ctx(i)->first = NO_CPU;
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
@@ -47,14 +47,12 @@ static __always_inline s32 machine_begin(void)
 		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
-		cpu_ctx(i)->moves_from = NO_CPU;
-		cpu_ctx(i)->least_usage = NO_USAGE;
 		err = scx_bpf_create_dsq(i, node_of(i))
 			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
 		if (err)
 			return err;
 	}
-	return 0;
+	return machine_begin_more();
 }
 
 #endif

@@ -3,16 +3,20 @@
  * Candidates: what a CPU that looks for work may run next. Each kind is offered with its rank;
  * the least is taken, and if it is gone by then, or may not run here, the next.
  *
- *   SEARCHED   the task of the run queue that ranks first (run_queue.h)
  *   SHARED     the head of the own shared queue
  *   BOUND      the head of the own bound queue
  *   ELSEWHERE  the head that ranks first of the cells of this CPU's part
+ *   SEARCHED   a task that is not first in its queue (the papers' run queue)
  *
  * Of equals the one that is offered first is taken, and any before the task that just ran. To add
  * a kind: its name here, a function that offers it, and a call in candidates_offer.
  */
 #ifndef HEARTH_CANDIDATES_H
 #define HEARTH_CANDIDATES_H
+
+#include "credit.h"
+#include "queues.h"
+#include "usage.h"
 
 enum {
 	CANDIDATE_SHARED = 1 << 0,
@@ -24,7 +28,7 @@ enum {
 
 static __always_inline u32 kind_of(struct candidate *candidate, s32 cpu)
 {
-	if (candidate->queue == RUN_QUEUE)
+	if (candidate->pid != NO_PID)
 		return CANDIDATE_SEARCHED;
 	if (cpu_of_queue(candidate->queue) != cpu)
 		return CANDIDATE_ELSEWHERE;
@@ -42,6 +46,24 @@ static __always_inline s64 rank_of_head(s32 queue, s32 cpu)
 	u64 head = head_usage(queue);
 
 	return head == NO_USAGE ? HEARTH_NO_RANK : rank(head, credit_here(sums.own_credit, cpu));
+}
+
+/* Of the task that runs here, or would go on. */
+static __always_inline s64 running_rank(struct hearth_task *tc, s32 cpu)
+{
+	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc, cpu));
+}
+
+/* Notes what who wakes is compared with. */
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	cc->inverse_weight = tc->inverse_weight;
+	cc->running_rank = running_rank(tc, cpu);
+	cc->running_usage = usage_of(tc);
+	cc->running_request = tc->request;
+	cc->noted_ns = scx_bpf_now();
 }
 
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
@@ -69,41 +91,12 @@ verified_alone int offer_elsewhere(s32 cpu)
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)
 			continue;
-		/* The order of a fragment's task is as much less than its usage at most. */
-		if (is_steady() && fragments_are_used)
-			usage += sums.epoch_rest;
+		if (fragments_are_used)
+			usage += epoch_slack();
 		if (usage > far_ahead && cpu_ctx(first)->clock > cc->clock_ahead)
 			cc->clock_ahead = cpu_ctx(first)->clock;
 		offer(best, shared_queue(first), NO_PID,
 		      rank(usage_raised(usage, cpu, sums.foreign), credit_of_queue(first, cpu)));
-	}
-	return 0;
-}
-
-/* The task of the run queue that ranks first here. */
-verified_alone int offer_searched(s32 cpu)
-{
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-	struct candidate *best = &cc->best;
-	u64 now = scx_bpf_now();
-	struct task_struct *p;
-
-	cc->looks = 0;
-	cc->least_usage = NO_USAGE;
-	bpf_for_each(scx_dsq, p, RUN_QUEUE, 0) {
-		struct hearth_task *tc = task_ctx(p);
-
-		if (++cc->looks > MOST_SEARCHED)
-			break;
-		if (!tc || !may_take(p, tc, cpu))
-			continue;
-		if (is_late(p->scx.runnable_at, sums.patience)) {
-			offer(best, RUN_QUEUE, p->pid, FIRST_RANK);
-			break;
-		}
-		if (usage_of(tc) < cc->least_usage)
-			cc->least_usage = usage_of(tc);
-		offer(best, RUN_QUEUE, p->pid, rank_of_task(tc, p->pid, cpu, now - tc->stopped_at));
 	}
 	return 0;
 }
@@ -116,7 +109,7 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 
 	best->rank = HEARTH_NO_RANK;
 	cpu_ctx(cpu)->clock_ahead = 0;
-	if (kinds & CANDIDATE_SEARCHED && has_run_queue() && run_queue.waiting > 0)
+	if (kinds & CANDIDATE_SEARCHED)
 		offer_searched(cpu);
 	if (kinds & CANDIDATE_SHARED)
 		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu), cpu));

@@ -17,13 +17,12 @@
  *
  * Credits are CPU time, and usage is CPU time over weight, so where a task of more than the common
  * weight ran last they are divided by its weight: a heavy task is charged little for each slice,
- * and would go on for long. The papers' policies do that to the time credit alone.
- *
- * complex (section 5.4): every task of the run queue that last ran here has the time
- * credit, less fade x the time since.
+ * and would go on for long.
  */
 #ifndef HEARTH_CREDIT_H
 #define HEARTH_CREDIT_H
+
+#include "hooks.h"
 
 static __always_inline u64 credit_here(u64 credit, s32 cpu)
 {
@@ -44,26 +43,6 @@ static __always_inline u64 credit_of_queue(s32 queue, s32 cpu)
 	return credit_here(credit, cpu);
 }
 
-/* Of a task on a CPU, `away` ns after it last ran. */
-static __always_inline u64 credit_of_task(struct hearth_task *tc, s32 pid, s32 cpu, u64 away)
-{
-	u64 credit, faded;
-
-	if (tc->last_cpu < 0)
-		return 0;
-	credit = credit_of_queue(tc->last_cpu, cpu);
-	if (tc->last_cpu != cpu)
-		return credit;
-	if (is_complex()) {
-		faded = away / 1000 * policy.fade_milli;
-		if (faded < tc->time_ns)
-			credit += tc->time_ns - faded;
-	} else if (cpu_ctx(cpu)->last_pid == pid) {
-		credit += tc->time_ns;
-	}
-	return credit;
-}
-
 /* Of the task that runs on a CPU: all there is. */
 static __always_inline u64 running_credit(struct hearth_task *tc, s32 cpu)
 {
@@ -73,11 +52,6 @@ static __always_inline u64 running_credit(struct hearth_task *tc, s32 cpu)
 static __always_inline s64 rank(u64 usage, u64 credit)
 {
 	return (s64)(usage - credit);
-}
-
-verified_alone s64 rank_of_task(struct hearth_task *tc __arg_nonnull, s32 pid, s32 cpu, u64 away)
-{
-	return rank(usage_of(tc), credit_of_task(tc, pid, cpu, away));
 }
 
 #endif

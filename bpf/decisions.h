@@ -7,6 +7,8 @@
 #ifndef HEARTH_DECISIONS_H
 #define HEARTH_DECISIONS_H
 
+#include "state.h"
+
 /* Set by the host: whether to tell, and of which task alone, if not 0. */
 volatile u32 tracing;
 volatile s32 traced_pid;
@@ -81,6 +83,17 @@ static __always_inline void came_from(s32 cpu, u32 source, s32 from)
 	}
 	if (tracing)
 		decision_source(cpu, source, from);
+}
+
+/* A CPU has taken a task that waited at another, or ran there last. */
+static __always_inline void taken_from(s32 from, s32 cpu)
+{
+	if (from == cpu)
+		came_from(cpu, HEARTH_SOURCE_OWN, from);
+	else if (domain_of(from) == domain_of(cpu))
+		came_from(cpu, HEARTH_SOURCE_DOMAIN, from);
+	else
+		came_from(cpu, HEARTH_SOURCE_FOREIGN, from);
 }
 
 /* A wake-up placed the task here: nothing was compared. */

@@ -7,13 +7,15 @@
 #ifndef HEARTH_DUMP_H
 #define HEARTH_DUMP_H
 
+#include "gangs.h"
+
 #define MS_NS 1000000
 
 static __always_inline void dump_all(void)
 {
 	scx_bpf_dump("hearth: plan %lu in shape %lu; %ld wait in the run queue; row %u\n",
 		     published >> HEARTH_PUBLISHED_SEQUENCE, (u64)shape_index(published),
-		     run_queue.waiting, row_now);
+		     run_queue_waiting(), row_now);
 }
 
 static __always_inline void dump_cpu(s32 cpu, bool idle)
@@ -26,9 +28,8 @@ static __always_inline void dump_cpu(s32 cpu, bool idle)
 	if (idle && !shared->waiting && !bound->waiting)
 		return;
 	scx_bpf_dump("hearth: %ld wait in the shared queue, %ld in the bound one: %ld may run "
-		     "elsewhere, %ld of gangs, %ld of fragments\n",
-		     shared->waiting, bound->waiting, bound->strays, bound->members,
-		     bound->of_fragments);
+		     "elsewhere, %ld of gangs\n",
+		     shared->waiting, bound->waiting, bound->strays, bound->members);
 	scx_bpf_dump("hearth: idle %d, claimed %d, held by a higher class %d; pid %d ran last, of "
 		     "usage %lu; clock %lu\n",
 		     cc->is_idle, cc->is_claimed, cc->is_held, cc->last_pid,

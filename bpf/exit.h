@@ -5,6 +5,8 @@
 #ifndef HEARTH_EXIT_H
 #define HEARTH_EXIT_H
 
+#include "state.h"
+
 struct hearth_exit exited;
 /* The kernel's account of every CPU and task, if there was an error. */
 char exit_dump[HEARTH_DUMP_BYTES];

@@ -23,6 +23,8 @@
 #ifndef HEARTH_FALSE_WAITS_H
 #define HEARTH_FALSE_WAITS_H
 
+#include "state.h"
+
 struct {
 	u64 count;
 	struct hearth_false_wait last[HEARTH_FALSE_WAITS];

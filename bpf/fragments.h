@@ -5,17 +5,14 @@
  * is the one that runs: at a tick, when it yields or stops. A number stands for a fragment of the
  * task's process, or of all, if it has the top bit.
  *
- *   home      a fragment that is new gets the CPU with least to do. Its tasks wait there, in the
- *             bound queue, and run nowhere else as long as it is whole
+ *   home      a fragment that is new gets the CPU with least to do. Its tasks come to wait there.
+ *             Each CPU of the home's cache is as good, and idle CPUs take them when that pays
+ *             (moves.h). The home moves along when it did, and when a busy CPU draws a task
  *   batch     virtual time has epochs of the credit `fragment`. Within one, tasks of fragments are
  *             ordered by fragment in place of usage: so they run in succession until each has had
  *             its part of the epoch, and nobody waits for more than an epoch longer
- *   whole     a CPU that is idle, or has less to do, takes a fragment of which no task runs, with
- *             all its tasks. A fragment of which one runs is split only when CPUs have been idle
- *             beside it for long
- *   steady    under a steady policy a fragment is not kept whole. Each CPU of the home's cache is
- *             as good, its tasks wait in shared queues, and idle CPUs take them when that pays
- *             (moves.h). The home moves along when it did, and when a busy CPU draws a task
+ *
+ * (The paper keeps a fragment whole: papers/whole.h.)
  *
  * A task that declares what is nowhere, or everything in turn, moves itself about and nobody else:
  * usage is charged as ever.
@@ -25,6 +22,8 @@
  */
 #ifndef HEARTH_FRAGMENTS_H
 #define HEARTH_FRAGMENTS_H
+
+#include "slices.h"
 
 #define NO_FRAGMENT (-1)
 #define FRAGMENT_BITS 14
@@ -254,8 +253,8 @@ static __always_inline void fragment_follow(struct task_struct *p, struct hearth
 
 /* ---- Where it runs ---- */
 
-/* Its home, if it may run there and no plan says where; else NO_CPU. Under a steady policy each CPU
- * of the home's cache is as good, so it stays where it ran last. */
+/* Its home, if it may run there and no plan says where; else NO_CPU. Each CPU of the home's cache
+ * is as good, so it stays where it ran last. */
 static __always_inline s32 fragment_cpu(struct task_struct *p, struct hearth_task *tc)
 {
 	s32 home;
@@ -263,16 +262,9 @@ static __always_inline s32 fragment_cpu(struct task_struct *p, struct hearth_tas
 	if (!is_of_fragment(tc) || tc->home >= 0)
 		return NO_CPU;
 	home = home_of(tc);
-	if (is_steady() && tc->last_cpu >= 0 && domain_of(tc->last_cpu) == domain_of(home))
+	if (!is_kept_whole(tc) && tc->last_cpu >= 0 && domain_of(tc->last_cpu) == domain_of(home))
 		home = tc->last_cpu;
 	return bpf_cpumask_test_cpu(home, p->cpus_ptr) ? home : NO_CPU;
-}
-
-/* Under a steady policy a home is where a fragment's tasks come to wait, and no more than that:
- * idle CPUs take them from there as they do others, when it pays (moves.h). */
-static __always_inline bool is_kept_whole(struct hearth_task *tc)
-{
-	return !is_steady() && is_of_fragment(tc);
 }
 
 /* Where a task's data is: at its fragment's home, or where it ran last. */
@@ -308,26 +300,6 @@ static __always_inline void fragment_stop(struct task_struct *p, struct hearth_t
 	fragment_follow(p, tc);
 }
 
-/* A task of a fragment goes to the fragment's home, where it will run; false if that is elsewhere
- * by now. */
-verified_alone int fragment_claim(struct hearth_task *tc __arg_nonnull, s32 cpu)
-{
-	struct fragment *f = fragment_at(tc->fragment);
-	u32 i;
-
-	bpf_for(i, 0, MOST_TRIES) {
-		u64 word = f->word;
-
-		if (home_in(word) != cpu)
-			return false;
-		if (__sync_val_compare_and_swap(&f->word, word, word + ONE_RUNS) != word)
-			continue;
-		tc->runs_in = tc->fragment;
-		return true;
-	}
-	return false;
-}
-
 /* Gives a fragment another home, unless more of its tasks run than so many. */
 verified_alone int fragment_move(s32 index, s32 cpu, u32 most_run)
 {
@@ -341,43 +313,6 @@ verified_alone int fragment_move(s32 index, s32 cpu, u32 most_run)
 	__sync_fetch_and_add(&cpu_ctx(home_in(word))->declared, -(s64)tasks_in(word));
 	__sync_fetch_and_add(&cpu_ctx(cpu)->declared, (s64)tasks_in(word));
 	return true;
-}
-
-/* A fragment's tasks may run beside each other. That ends when no CPU has been idle beside it for a
- * while. */
-static __always_inline bool is_split(struct fragment *f)
-{
-	u64 now = bpf_jiffies64();
-
-	return is_before(f->uneven_from + sums.split, now) &&
-	       !is_before(f->uneven_until + sums.fragment_patience + 2, now);
-}
-
-/* A CPU is idle beside a fragment of which a task runs elsewhere. */
-static __always_inline void fragment_is_uneven(struct fragment *f)
-{
-	u64 now = bpf_jiffies64();
-
-	if (is_before(f->uneven_until + sums.fragment_patience + 2, now))
-		f->uneven_from = now;
-	f->uneven_until = now;
-}
-
-/* Whether a task runs away from its fragment, without need. */
-static __always_inline bool is_away(struct task_struct *p, struct hearth_task *tc, s32 cpu)
-{
-	s32 home = fragment_cpu(p, tc);
-	struct fragment *f;
-
-	if (home < 0 || home == cpu || is_migration_disabled(p))
-		return false;
-	if (is_steady())
-		return cpu_ctx(home)->is_idle || queued_at(cpu) > 0;
-	f = fragment_at(tc->fragment);
-	if (cpu_ctx(home)->is_idle || !is_split(f))
-		return true;
-	f->uneven_until = bpf_jiffies64();
-	return false;
 }
 
 #endif

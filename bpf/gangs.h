@@ -22,6 +22,9 @@
 #ifndef HEARTH_GANGS_H
 #define HEARTH_GANGS_H
 
+#include "decisions.h"
+#include "plans.h"
+
 /* The rank that goes before all others, and what puts a usage behind all others. */
 #define FIRST_RANK INT64_MIN
 #define LAST_USAGE (1ull << 62)

@@ -7,28 +7,12 @@
  * and runs the least. No CPU is idle while a task waits that it may run, or for no longer than
  * what its move costs (moves.h), and no task waits for too long (waits.h).
  */
-#include "vmlinux.h"
-#include <bpf/bpf_helpers.h>
-#include "interface.h"
-#include "scx.h"
-#include "queue_ids.h"
-#include "state.h"
 #include "usage.h"
-#include "credit.h"
-#include "slices.h"
-#include "decisions.h"
-#include "fragments.h"
-#include "places.h"
-#include "gangs.h"
-#include "queues.h"
 #include "waits.h"
 #include "false_waits.h"
-#include "run_queue.h"
-#include "moves.h"
-#include "idle.h"
-#include "candidates.h"
+#include "rule.h"
+#include "spill.h"
 #include "take.h"
-#include "preempt.h"
 #include "begin.h"
 #include "exit.h"
 #include "dump.h"
@@ -71,8 +55,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	if (cpu < 0)
 		return prev_cpu;
 	usage_update(p, tc);
-	if (is_steady())
-		move_is_paid(p, tc, cpu);
+	move_is_paid(p, tc, cpu);
 	place(p, tc, cpu, sums.slept, 0);
 	return cpu;
 }
@@ -104,13 +87,11 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	if (is_steady() && enq_flags & SCX_ENQ_WAKEUP)
+	if (enq_flags & SCX_ENQ_WAKEUP)
 		will_wait = wait_expect(cpu, queued_at(cpu));
 	usage_request(p, tc);
 	wait_begin(tc);
-	if (has_run_queue() && !is_placed(tc))
-		run_queue_insert(p, tc, enq_flags);
-	else
+	if (!run_queue_insert(p, tc, enq_flags))
 		queue_insert(p, tc, cpu, enq_flags);
 	if (is_in_row(tc))
 		cpu_ctx(cpu)->has_member = true;
@@ -139,15 +120,13 @@ static __always_inline void look_again(s32 cpu)
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
-/* The least usage of tasks that wait here, or were found in the run queue. */
+/* The least usage of tasks that wait here, or were found elsewhere. */
 static __always_inline u64 least_usage(s32 cpu)
 {
 	u64 shared = head_usage(shared_queue(cpu)), bound = head_usage(bound_queue(cpu));
-	u64 least = shared < bound ? shared : bound;
+	u64 least = shared < bound ? shared : bound, searched = least_searched(cpu);
 
-	if (has_run_queue() && run_queue.waiting > 0 && cpu_ctx(cpu)->least_usage < least)
-		least = cpu_ctx(cpu)->least_usage;
-	return least;
+	return searched < least ? searched : least;
 }
 
 /* Looks what a task that runs here declares. Whether it has to go elsewhere: for that, or by the
@@ -172,17 +151,12 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			task_set_slice(prev, sums.slice);
 		return;
 	}
-	if (has_run_queue() && cc->queue_epoch != epoch) {
-		cc->queue_epoch = epoch;
-		queue_renew(shared_queue(cpu));
-		queue_renew(bound_queue(cpu));
-	}
+	queues_renew(cpu);
 	if (cc->has_late && take_late(cpu))
 		return;
 	if (cc->has_member && take_member(cpu))
 		return;
-	if (cc->moves_from >= 0)
-		move_fragment(cpu);
+	move_fragment(cpu);
 	if (is_runnable && cc->expired) {
 		tc = task_ctx(prev);
 		if (tc && !leaves(prev, tc, cpu)) {
@@ -191,7 +165,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			kept_rank = running_rank(tc, cpu);
 		}
 	}
-	cc->is_out_of_work = is_steady() && !is_runnable && queued_at(cpu) <= 0;
+	out_of_work_note(cpu, is_runnable);
 	if (take_best(cpu, kept_rank))
 		return;
 	if (!is_runnable) {
@@ -247,19 +221,18 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		return;
 	queue = tc->queue;
 	is_drawn = queue >= 0 && cpu_of_queue(queue) != cpu;
-	if (is_steady() && queue >= 0 && !is_drawn)
+	if (queue >= 0 && !is_drawn)
 		wait_end(tc, cpu);
 	queue_left(tc);
 	/* It was too far behind for its home to keep it. */
-	if (is_drawn && is_steady() && !cc->is_out_of_work)
+	if (is_drawn && !cc->is_out_of_work)
 		home_follows(p, tc, cpu, ~0u);
 	fragment_run(p, tc);
 	if (tracing)
 		decision_tell(p, tc, cpu);
 	if (tc->last_cpu != cpu)
 		moved(p, tc, cpu);
-	if (is_attached() && tc->attached_cpu < 0)
-		tc->attached_cpu = cpu;
+	ran_first(tc, cpu);
 	if (!is_member(tc))
 		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
 	if (is_crowd(waiting_at(cpu)))
@@ -299,14 +272,14 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	look_at_row(now_ns);
 }
 
-/* What it has declared is where it will wait. complex: its credits fade from here on. */
+/* What it has declared is where it will wait. */
 void BPF_STRUCT_OPS(hearth_stopping, struct task_struct *p, bool runnable)
 {
 	struct hearth_task *tc = task_ctx(p);
 
 	if (!tc)
 		return;
-	tc->stopped_at = scx_bpf_now();
+	stopped(tc);
 	fragment_stop(p, tc);
 }
 
@@ -345,7 +318,7 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 	}
 	if (tracing)
 		decision_idle(cpu);
-	if (is_steady() ? is_work_near(cpu) : is_work_anywhere(cpu))
+	if (is_work_for(cpu))
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 

@@ -9,16 +9,18 @@
 #ifndef HEARTH_INTERFACE_H
 #define HEARTH_INTERFACE_H
 
+#include "vmlinux.h"
+
 /* A power of two. CPU numbers may have holes. */
 #define HEARTH_MAX_CPUS 512
 /* How long a task may wait before the kernel ends the scheduler, if the host says nothing else. */
 #define HEARTH_WATCHDOG_MS 10000
 
-/* How CPU time becomes an order; see usage.h. */
+/* How CPU time becomes an order: see usage.h, and papers/decay.h for all but HEARTH_FAIR. */
 enum hearth_discipline {
 	HEARTH_FIXED = 0,
 	HEARTH_FAIR = 1,
-	/* Those with one run queue; see run_queue.h. */
+	/* Those with one run queue; see papers/run_queue.h. */
 	HEARTH_SYSTEM_V = 2,
 	HEARTH_BSD = 3,
 	/* Another scheduler: baseline/. */
@@ -30,7 +32,7 @@ enum hearth_flags {
 	HEARTH_COMPLEX = 1 << 0,
 	/* Each task stays on one CPU for life. */
 	HEARTH_ATTACHED = 1 << 1,
-	/* fair: a task moves when that pays, and who wakes waits its turn. */
+	/* fair: a task moves when that pays: hearth.bpf.c. All else: papers.bpf.c. */
 	HEARTH_STEADY = 1 << 2,
 };
 
@@ -161,12 +163,12 @@ struct hearth_stats {
 	u64 strays;    /* from the bound queue of a CPU where more wait; see waits.h */
 	u64 members;   /* a gang's, whose row it is; see gangs.h */
 	u64 fragments; /* one of a fragment whose others run at its home; see fragments.h */
-	/* steady: waits that ended where they began, though a CPU of the same cache idled, or only
+	/* Waits that ended where they began, though a CPU of the same cache idled, or only
 	 * one beyond it, and for how long; see moves.h. */
 	u64 stayed_near;
 	u64 stayed_far;
 	u64 stayed_ns;
-	/* steady: a task that had paid for the move was left, for this CPU is soon wanted again. */
+	/* A task that had paid for the move was left, for this CPU is soon wanted again. */
 	u64 brief;
 	/* It was woken for a task that another has taken. */
 	u64 in_vain;
@@ -242,7 +244,7 @@ struct hearth_task {
 	u64 moves[3];
 	/* How often it went on by its credit, past a waiting task that had had less. */
 	u64 by_credit;
-	/* steady: since when it waits, as far as that is not collected, and what it has collected
+	/* Since when it waits, as far as that is not collected, and what it has collected
 	 * since it last paid for a move; see moves.h. */
 	u64 waits_since;
 	u64 waited_ns;
@@ -251,13 +253,13 @@ struct hearth_task {
 	/* What both were when it came to wait. */
 	u64 waited_before_ns;
 	u64 waited_near_before_ns;
-	/* steady: how long it usually runs before it sleeps, and what it had run when it last woke;
+	/* How long it usually runs before it sleeps, and what it had run when it last woke;
 	 * see moves.h. */
 	u64 usually_ns;
 	u64 woke_ns;
-	/* steady: what it had run when it came to its CPU. */
+	/* What it had run when it came to its CPU. */
 	u64 came_ns;
-	/* steady: what it asks for beyond what it has had, as usage; see usage.h. */
+	/* What it asks for beyond what it has had, as usage; see preempt.h. */
 	u64 request;
 	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of
 	 * the clock it may be (usage.h). */

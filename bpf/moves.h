@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Moves: under a steady policy a task moves to another CPU when staying has cost it, or is about to
- * cost it, as much as moving would.
+ * Moves: a task moves to another CPU when staying has cost it, or is about to cost it, as much as
+ * moving would.
  *
  * What a move costs is the machine's (topology): the private cache filled anew; but no more than it
  * took the task to gather what it leaves behind. A task that waits
@@ -35,30 +35,14 @@
 #ifndef HEARTH_MOVES_H
 #define HEARTH_MOVES_H
 
-/* Tasks of a queue that are looked at, of many. */
-#define MOST_LOOKS 8
+#include "plans.h"
+
 /* How often a CPU that was found idle may turn out to be another's. */
 #define MOST_CLAIMS 4
-
-enum distance {
-	DISTANCE_CACHE = 0,
-	DISTANCE_NODE = 1,
-	DISTANCE_MACHINE = 2,
-	NR_DISTANCES = 3,
-};
-
-static __always_inline u32 distance(s32 one, s32 other)
-{
-	if (domain_of(one) == domain_of(other))
-		return DISTANCE_CACHE;
-	return node_of(one) == node_of(other) ? DISTANCE_NODE : DISTANCE_MACHINE;
-}
 
 /* What a move costs at most. */
 static __always_inline u64 cost_of_move(u32 distance)
 {
-	if (!is_steady())
-		return 0;
 	if (distance == DISTANCE_CACHE)
 		return topology.cpu_move_ns;
 	return distance == DISTANCE_NODE ? topology.cache_move_ns : topology.node_move_ns;
@@ -94,8 +78,6 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 	if (cc->is_idle == idle)
 		return;
 	cc->is_idle = idle;
-	if (!is_steady())
-		return;
 	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
 	now = scx_bpf_now();
 	if (!idle) {
@@ -111,8 +93,6 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 /* A task comes to wait. */
 static __always_inline void wait_begin(struct hearth_task *tc)
 {
-	if (!is_steady())
-		return;
 	tc->waits_since = scx_bpf_now();
 	tc->waited_before_ns = tc->waited_ns;
 	tc->waited_near_before_ns = tc->waited_near_ns;
@@ -123,7 +103,7 @@ static __always_inline void run_note(struct task_struct *p, struct hearth_task *
 {
 	u64 ran = p->se.sum_exec_runtime - tc->woke_ns;
 
-	if (!is_steady() || !ran)
+	if (!ran)
 		return;
 	tc->usually_ns = (3 * tc->usually_ns + ran) / 4;
 	tc->woke_ns += ran;
@@ -134,8 +114,6 @@ static __always_inline void run_begin(struct task_struct *p, struct hearth_task 
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
-	if (!is_steady())
-		return;
 	cc->runs_since = scx_bpf_now();
 	cc->ran_ns = p->se.sum_exec_runtime - tc->woke_ns;
 	cc->usually_ns = tc->usually_ns;
@@ -207,8 +185,6 @@ static __always_inline void wait_end(struct hearth_task *tc, s32 cpu)
 /* Whether a task that waits stays with the CPU where it is. */
 static __always_inline bool is_kept_apart(struct task_struct *p, struct hearth_task *tc)
 {
-	if (tc->queue == RUN_QUEUE)
-		return is_migration_disabled(p);
 	return !(tc->counted & (COUNTED_SHARED | COUNTED_STRAY));
 }
 
@@ -291,13 +267,6 @@ static __always_inline void move_is_paid(struct task_struct *p, struct hearth_ta
 	tc->waited_near_ns = 0;
 	if (distance(data, cpu) != DISTANCE_CACHE)
 		tc->waited_ns = 0;
-}
-
-/* Our own note spares most questions to the kernel. A CPU that is about to go idle may
- * not have made it yet, and looks again when it has (hearth_update_idle). */
-static __always_inline bool claim_idle(s32 cpu)
-{
-	return cpu_ctx(cpu)->is_idle && scx_bpf_test_and_clear_cpu_idle(cpu);
 }
 
 /* Of the idle CPUs so far from another that a task may run on, the one that has idled for longest:
@@ -397,10 +366,54 @@ static __always_inline s32 wakes_at(struct task_struct *p, struct hearth_task *t
 
 	if (home >= 0)
 		return home;
-	if (is_steady() && wake_flags & SCX_WAKE_SYNC && tc->last_cpu >= 0 &&
+	if (wake_flags & SCX_WAKE_SYNC && tc->last_cpu >= 0 &&
 	    distance(here, at) != DISTANCE_CACHE && bpf_cpumask_test_cpu(here, p->cpus_ptr))
 		return here;
 	return at;
+}
+
+/* An idle CPU for a task that waits at a CPU. */
+static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at,
+					u64 will_wait)
+{
+	if (is_placed(tc))
+		return idle_cpu_of_plan(p, tc);
+	return tc->last_cpu >= 0 ? idle_cpu_in_reach(p, tc, at, will_wait)
+				 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+}
+
+/* For one that wakes at a CPU. A new one begins near who made it, whose files and memory it
+ * shares. */
+static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at,
+				    u64 wake_flags)
+{
+	u64 will_wait;
+	s32 cpu;
+
+	if (tc->last_cpu < 0)
+		return idle_cpu_near(p, at, wake_flags);
+	cpu = claim_here(p, at);
+	if (cpu >= 0)
+		return cpu;
+	will_wait = wait_expect(at, queued_at(at));
+	return distance(tc->last_cpu, at) == DISTANCE_CACHE
+		       ? idle_cpu_in_reach(p, tc, at, will_wait)
+		       : claim_paid(p, tc, at, DISTANCE_CACHE, will_wait);
+}
+
+/* Whether a task runs away from its fragment, without need. */
+static __always_inline bool is_away(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+{
+	s32 home = fragment_cpu(p, tc);
+
+	return home >= 0 && home != cpu && !is_migration_disabled(p) &&
+	       (cpu_ctx(home)->is_idle || queued_at(cpu) > 0);
+}
+
+/* A CPU would idle: it goes by what tasks have paid. */
+static __always_inline void out_of_work_note(s32 cpu, bool is_runnable)
+{
+	cpu_ctx(cpu)->is_out_of_work = !is_runnable && queued_at(cpu) <= 0;
 }
 
 #endif

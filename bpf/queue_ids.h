@@ -8,12 +8,14 @@
  *   kind               who may take from it
  *   0  SHARED          any CPU that the task's mask allows
  *   1  BOUND           this CPU alone: its tasks shall not hide others from other CPUs
- *   2  RUN             any CPU: one for the machine (CPU 0), see run_queue.h
+ *   2  RUN             any CPU: one for the machine (CPU 0), see papers/run_queue.h
  *
  * Ids of the first two kinds are also indices of queue_ctxs.
  */
 #ifndef HEARTH_QUEUE_IDS_H
 #define HEARTH_QUEUE_IDS_H
+
+#include "interface.h"
 
 #define QUEUE_CPU_BITS 9
 #define QUEUE_KIND_BITS 2

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task, unless it
- * waits in the run queue (run_queue.h), waits where it last ran, so all tasks of a queue have the
- * same credit on any CPU and only its head needs to be looked at.
+ * Queues: two for each CPU, dispatch queues ordered by usage. A runnable task waits where it last
+ * ran, so all tasks of a queue have the same credit on any CPU and only its head needs to be
+ * looked at.
  *
  * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
  * only this CPU may (queue_ids.h). Each queue's head is kept as a number beside the
@@ -21,22 +21,12 @@
 #ifndef HEARTH_QUEUES_H
 #define HEARTH_QUEUES_H
 
-static __always_inline u64 head_usage(s32 queue)
-{
-	struct queue_ctx *qc = queue_ctx(queue);
-
-	if (!has_run_queue() || qc->head == NO_USAGE)
-		return qc->head;
-	return decayed(qc->head, qc->head_epoch, epoch);
-}
+#include "gangs.h"
 
 static __always_inline void head_set(s32 queue, u64 usage)
 {
-	struct queue_ctx *qc = queue_ctx(queue);
-
-	qc->head = usage;
-	if (has_run_queue())
-		qc->head_epoch = epoch;
+	queue_ctx(queue)->head = usage;
+	head_noted(queue);
 }
 
 /* Looks for the first of a cell's heads. */
@@ -96,14 +86,8 @@ static __always_inline bool head_clear(s32 queue, s64 still_waiting)
 static __always_inline u64 head_look(s32 queue)
 {
 	struct task_struct *p = dsq_first(queue);
-	struct hearth_task *tc;
 
-	if (!p)
-		return NO_USAGE;
-	if (policy.discipline == HEARTH_FAIR)
-		return p->scx.dsq_vtime;
-	tc = task_ctx(p);
-	return tc ? order_of(tc) : 0;
+	return p ? order_in_queue(p) : NO_USAGE;
 }
 
 /* Notes a queue's head anew, from the queue itself. */
@@ -157,19 +141,10 @@ static __always_inline void queue_uncount(u32 counted, s32 queue)
 /* A task no longer waits: it runs, or is not runnable any more. */
 verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 {
-	s32 queue = tc->queue;
+	s32 queue = queue_to_leave(tc);
 
-	if (queue == RUN_QUEUE) {
-		tc->queue = NO_QUEUE;
-		__sync_fetch_and_add(&run_queue.waiting, -1);
-		return 0;
-	}
-	if (tc->counted & COUNTED_FRAGMENT)
-		queue = __sync_lock_test_and_set(&tc->queue, NO_QUEUE);
-	else
-		tc->queue = NO_QUEUE;
-	/* Who is about to move it counts it out. */
-	if (queue < NO_QUEUE)
+	tc->queue = NO_QUEUE;
+	if (queue < 0)
 		return 0;
 	queue_uncount(tc->counted, queue);
 	if (queue_ctx(queue)->head_is_known)
@@ -192,40 +167,6 @@ static __always_inline void queue_ages(s32 queue, u64 since, s64 others)
 
 	if (others <= 0 || is_before(since, qc->oldest))
 		qc->oldest = since;
-}
-
-/* This CPU is about to move a task that waits in a bound queue to another: from here on it counts
- * in both. Unless it has been taken, or another CPU moves it. */
-verified_alone int queue_moves(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, u64 since)
-{
-	s32 mark = MOVED_BY(bpf_get_smp_processor_id());
-
-	if (from == to || __sync_val_compare_and_swap(&tc->queue, from, mark) != from)
-		return false;
-	queue_ages(to, since, __sync_fetch_and_add(&queue_ctx(to)->waiting, 1));
-	count(COUNTED_FRAGMENT, to, 1);
-	return true;
-}
-
-static __always_inline void queue_is_other(s32 queue)
-{
-	queue_ctx(queue)->head_is_known = false;
-	head_renew(queue);
-}
-
-/* It waits in this one of the two now; or has left it meanwhile, and counts in neither. */
-verified_alone int queue_moved(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, s32 now)
-{
-	s32 mark = MOVED_BY(bpf_get_smp_processor_id());
-	bool has_left = __sync_val_compare_and_swap(&tc->queue, mark, now) != mark;
-
-	if (has_left || now != from)
-		queue_uncount(COUNTED_FRAGMENT, from);
-	if (has_left || now != to)
-		queue_uncount(COUNTED_FRAGMENT, to);
-	queue_is_other(to);
-	queue_is_other(from);
-	return 0;
 }
 
 /* A task is counted where it will wait for a CPU: in this queue. */
@@ -277,22 +218,6 @@ verified_alone int take_pid(s32 queue, s32 pid, s32 cpu)
 			return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
 	}
 	return false;
-}
-
-/* Puts a queue in order anew after a decay. */
-verified_alone int queue_renew(s32 queue)
-{
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		struct hearth_task *tc = task_ctx(p);
-
-		if (!tc)
-			continue;
-		scx_bpf_dsq_move_set_vtime(BPF_FOR_EACH_ITER, order_of(tc));
-		scx_bpf_dsq_move_vtime(BPF_FOR_EACH_ITER, p, queue, 0);
-	}
-	return head_refresh(queue);
 }
 
 #endif

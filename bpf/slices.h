@@ -15,6 +15,8 @@
 #ifndef HEARTH_SLICES_H
 #define HEARTH_SLICES_H
 
+#include "hooks.h"
+
 /* A slice that ends at the next tick. */
 #define ONE_TICK 1
 
@@ -54,10 +56,11 @@ static __always_inline s64 queued_at(s32 cpu)
 	return queue_ctx(cpu)->waiting + queue_ctx(bound_queue(cpu))->waiting;
 }
 
-/* Tasks that wait for a CPU: all in the run queue, too, for their masks may have this one alone. */
+/* Tasks that wait for a CPU: all in a queue of all, too, for their masks may have this one alone.
+ */
 static __always_inline s64 waiting_at(s32 cpu)
 {
-	return queued_at(cpu) + (has_run_queue() ? run_queue.waiting : 0);
+	return queued_at(cpu) + run_queue_waiting();
 }
 
 /* Whether a task's own slice is too long where so many wait. */

@@ -6,6 +6,8 @@
 #ifndef HEARTH_SNAPSHOT_H
 #define HEARTH_SNAPSHOT_H
 
+#include "interface.h"
+
 #define HEARTH_MASK_WORDS (HEARTH_MAX_CPUS / 64)
 
 /* What a task does. */

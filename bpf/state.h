@@ -6,9 +6,11 @@
 #ifndef HEARTH_STATE_H
 #define HEARTH_STATE_H
 
-/* Two clock ticks of 10 ms of System V (prio = base + cpu / 2), four of 4.3BSD (p_cpu / 4). */
-#define SYSTEM_V_POINT_NS 20000000ull
-#define BSD_POINT_NS 40000000ull
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include "interface.h"
+#include "queue_ids.h"
+#include "scx.h"
 
 /* Of a queue without a task. */
 #define NO_USAGE (~0ull)
@@ -18,8 +20,6 @@
 #define NO_ROW (-1)
 #define EVERY_ROW 0x7fffffff
 #define NO_QUEUE (-1)
-/* Of a task that a CPU moves from one queue to another: it waits in either. */
-#define MOVED_BY(cpu) (NO_QUEUE - 1 - (s32)(cpu))
 
 host_constant struct hearth_policy policy;
 host_constant struct hearth_topology topology;
@@ -45,8 +45,15 @@ struct hearth_stats stats[HEARTH_MAX_CPUS];
 struct candidate {
 	s64 rank;
 	s32 queue;
-	/* A task of the run queue; else NO_PID, for the queue's head. */
+	/* A task by its pid; else NO_PID, for the queue's head. */
 	s32 pid;
+};
+
+enum distance {
+	DISTANCE_CACHE = 0,
+	DISTANCE_NODE = 1,
+	DISTANCE_MACHINE = 2,
+	NR_DISTANCES = 3,
 };
 
 /* What CPUs write without a lock lies in lines of their own. */
@@ -60,12 +67,12 @@ struct sums {
 	u64 crowd;
 	/* Credit on a CPU of a task that waits in its queue. */
 	u64 own_credit;
-	/* fair: how far two tasks that are always there may be apart: all credits, and a
-	 * slice, which ends at the tick after its quantum. */
+	/* How far two tasks that are always there may be apart: all credits, and a slice, which
+	 * ends at the tick after its quantum. */
 	u64 bound;
-	/* fair: how far behind the clock a task that slept may begin. */
+	/* How far behind the clock a task that slept may begin. */
 	u64 slept;
-	/* fair: how far behind the clock a task counts that waits for another CPU. */
+	/* How far behind the clock a task counts that waits for another CPU. */
 	u64 foreign;
 	/* How long a round of all that wait for a CPU may take. */
 	u64 round_ns;
@@ -73,20 +80,10 @@ struct sums {
 	 * one that its CPU has not taken is left to others; see waits.h. */
 	u64 patience;
 	u64 grace;
-	/* Of an epoch of virtual time: log2 of its length, and its length less one; jiffies for
-	 * which a fragment's tasks are left to its home, and CPUs idle beside it (fragments.h). */
+	/* Of an epoch of virtual time: log2 of its length, and its length less one. */
 	u64 epoch_bits;
 	u64 epoch_rest;
-	u64 fragment_patience;
-	u64 split;
-	/* system-v, 4.3bsd: CPU time for which priority falls by one point. */
-	u64 point_ns;
 } sums;
-
-static __always_inline bool is_steady(void)
-{
-	return policy.flags & HEARTH_STEADY;
-}
 
 static __always_inline void sums_make(void)
 {
@@ -97,30 +94,23 @@ static __always_inline void sums_make(void)
 	sums.crowd = sums.round_ns / (policy.quantum_ns + policy.tick_ns);
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.foreign = sums.own_credit + policy.time_ns;
-	sums.slept = is_steady() ? 0 : sums.foreign + policy.quantum_ns;
 	sums.bound = sums.foreign + policy.quantum_ns + policy.tick_ns + policy.fragment_ns;
 	sums.patience = watchdog_ns * 3 / 10 / policy.tick_ns;
 	sums.grace = watchdog_ns / 20 / policy.tick_ns;
 	while (sums.epoch_bits < 40 && 3ull << sums.epoch_bits <= policy.fragment_ns * 2)
 		sums.epoch_bits++;
 	sums.epoch_rest = (1ull << sums.epoch_bits) - 1;
-	sums.fragment_patience = policy.fragment_ns / policy.tick_ns;
-	sums.split = watchdog_ns / 100 / policy.tick_ns;
-	sums.point_ns = policy.discipline == HEARTH_BSD ? BSD_POINT_NS : SYSTEM_V_POINT_NS;
 }
 
 struct queue_ctx {
-	/* Usage of the first task in the queue, and its epoch. */
+	/* Usage of the first task in the queue. */
 	u64 head;
-	u64 head_epoch;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
 	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
 	s64 strays;
 	/* Of these, members of gangs; see gangs.h. */
 	s64 members;
-	/* Of these, tasks that wait at the home of their fragment; see fragments.h. */
-	s64 of_fragments;
 	/* No task of the queue came earlier, in jiffies; see waits.h. */
 	u64 oldest;
 	/* The head counts no task that was moved. */
@@ -128,25 +118,23 @@ struct queue_ctx {
 } __attribute__((aligned(CACHE_LINE)));
 
 struct cpu_ctx {
-	/* fair: the greatest usage with which a task began to run here. */
+	/* The greatest usage with which a task began to run here. */
 	u64 clock;
 	/* Where nobody waits: the greatest clock of those far ahead, where somebody does, or 0; see
 	 * candidates.h. */
 	u64 clock_ahead;
-	/* The decay that the order of the queues has seen. */
-	u64 queue_epoch;
 	/* Of the task that runs here, with and without its credit. */
 	s64 running_rank;
 	u64 running_usage;
-	/* steady: what it asks for, and when all this was noted. */
+	/* What it asks for, and when all this was noted. */
 	u64 running_request;
 	u64 noted_ns;
-	/* steady: since when it runs, how long it had run then without a sleep, and how long it
+	/* Since when it runs, how long it had run then without a sleep, and how long it
 	 * usually does. See moves.h. */
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
-	/* steady: since when it idles, or last began to, and for how long it usually does. */
+	/* Since when it idles, or last began to, and for how long it usually does. */
 	u64 idle_since;
 	u64 usually_idle_ns;
 	/* Of the task that ran last: what credits count for here (credit.h). */
@@ -176,12 +164,6 @@ struct cpu_ctx {
 	bool is_claimed;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
-	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
-	s32 moves_from;
-	/* Of a walk over a queue: tasks looked at, and the least usage of those that may run here.
-	 * In memory, for the verifier would follow each value. */
-	u32 looks;
-	u64 least_usage;
 	/* See decisions.h. */
 	struct hearth_decision noted;
 } __attribute__((aligned(CACHE_LINE)));
@@ -206,11 +188,6 @@ struct part_ctx {
 	/* The cells in whose shared queues tasks wait, as bits. */
 	u64 occupied;
 } __attribute__((aligned(CACHE_LINE)));
-
-/* Tasks in the run queue, or moved from it to a CPU where they will run. */
-struct {
-	s64 waiting;
-} __attribute__((aligned(CACHE_LINE))) run_queue;
 
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
@@ -271,28 +248,20 @@ static __always_inline bool is_before(u64 one, u64 other)
 	return (s64)(one - other) < 0;
 }
 
-/* Whether tasks wait in one run queue, as far as no plan has placed them. */
-static __always_inline bool has_run_queue(void)
+/* Whether a task that waits may go to a CPU, to run there. The kernel ends a scheduler that moves
+ * one which may not, and the mask of a task that has to stay where it is for a moment may not say
+ * so yet. */
+static __always_inline bool may_go_to(struct task_struct *p, s32 cpu)
 {
-	return policy.discipline == HEARTH_SYSTEM_V || policy.discipline == HEARTH_BSD;
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (scx_bpf_task_cpu(p) == cpu || !is_migration_disabled(p));
 }
 
-/* steady: what CPU time that bounds usage counts as, for a task of this inverse weight. A heavy
- * task is charged little for each slice, and would otherwise have many before a bound is reached.
- */
-static __always_inline u64 weighed(u64 ns, u32 inverse_weight)
+static __always_inline u32 distance(s32 one, s32 other)
 {
-	return is_steady() && inverse_weight < COMMON_INVERSE ? ns * inverse_weight >> 16 : ns;
-}
-
-static __always_inline bool is_attached(void)
-{
-	return policy.flags & HEARTH_ATTACHED;
-}
-
-static __always_inline bool is_complex(void)
-{
-	return policy.flags & HEARTH_COMPLEX;
+	if (domain_of(one) == domain_of(other))
+		return DISTANCE_CACHE;
+	return node_of(one) == node_of(other) ? DISTANCE_NODE : DISTANCE_MACHINE;
 }
 
 #endif

@@ -25,6 +25,9 @@
 #ifndef HEARTH_WAITS_H
 #define HEARTH_WAITS_H
 
+#include "queues.h"
+#include "usage.h"
+
 static __always_inline bool is_late(u64 since, u64 patience)
 {
 	return is_before(since + patience, bpf_jiffies64());
@@ -43,16 +46,7 @@ static __always_inline bool is_left_alone(s32 queue)
 	return may_be_late(queue, sums.patience + sums.grace);
 }
 
-/* Whether a task that waits does so at its fragment's home, with others of it. */
-static __always_inline bool is_of_batch(struct task_struct *p)
-{
-	struct hearth_task *tc = task_ctx(p);
-
-	return tc && tc->counted & COUNTED_FRAGMENT;
-}
-
-/* Takes the task of a queue that has waited longest, if that is longer than `patience`. Of a
- * fragment's tasks one alone is taken only at its home; others move the fragment. */
+/* Takes the task of a queue that has waited longest, if that is longer than `patience`. */
 verified_alone int take_late_of(s32 queue, s32 cpu, u64 patience)
 {
 	bool is_own = cpu_of_queue(queue) == cpu;
@@ -102,16 +96,8 @@ verified_alone int take_late(s32 cpu)
 	return true;
 }
 
-/* Whether a CPU has a quarter more to do than another (data-affinity paper, section 4). */
-static __always_inline bool is_uneven(s32 one, s32 other)
-{
-	s64 more = waiting_at(one), less = waiting_at(other);
-
-	return more > less + 1 && 4 * (more + 1) > 5 * (less + 1);
-}
-
 /* At a tick: whether a queue of one of the others, the next in turn, wants help: if its own CPU
- * leaves it alone; or strays or fragments wait in its bound one behind more than wait here. */
+ * leaves it alone; or strays wait in its bound one behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
@@ -132,8 +118,7 @@ static __always_inline void look_after_others(s32 cpu)
 		cc->left_alone = bound_queue(other);
 	if (cc->left_alone >= 0)
 		cc->has_late = true;
-	if (bound->of_fragments > 0 && (is_uneven(other, cpu) || is_left_alone(bound_queue(other))))
-		cc->moves_from = other;
+	look_after_fragments(cpu, other);
 }
 
 /* At a tick: whether the CPU has to look for tasks that have waited for too long. */

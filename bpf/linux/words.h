@@ -6,6 +6,8 @@
 #ifndef HEARTH_LINUX_WORDS_H
 #define HEARTH_LINUX_WORDS_H
 
+#include "fragments.h"
+
 SEC("syscall")
 int hearth_register(struct hearth_registration *registration)
 {

@@ -3,11 +3,11 @@
 use hearth_abi::{Build, unit};
 use hearth_build::{fail, out, profile, run};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const BPF: &str = "../../bpf";
-const SOURCES: [&str; 2] = ["hearth.bpf.c", "inspect.h"];
+const SCHEDULERS: [&str; 2] = ["hearth", "papers"];
 const BASELINE: &str = "baseline/kernel.c";
 const ACCESSES: &str = "src/interleaved.c";
 
@@ -15,17 +15,14 @@ fn main() {
     println!("cargo::rerun-if-changed={BPF}");
     println!("cargo::rerun-if-changed={ACCESSES}");
     let (out, finished) = (out(), profile().join("scheduler"));
-    let scheduler = out.join("hearth.c");
-    check(fs::write(&scheduler, unit(&SOURCES, Build::Native)), &scheduler);
-    let object = out.join("hearth.so");
-    run(compiler().args(["-shared", "-Wl,-z,defs"]).arg(&scheduler).arg("-o").arg(&object));
-    let interleaved = interleaved(&out, &scheduler);
-    let source = out.join("kernel.c");
-    check(fs::write(&source, unit(&[BASELINE], Build::Baseline)), &source);
-    let baseline = out.join("kernel.so");
-    run(compiler().args(["-shared", "-Wl,-z,defs"]).arg(&source).arg("-o").arg(&baseline));
+    let baseline = source(&out, "kernel", &[BASELINE], Build::Baseline);
+    let mut objects = vec![shared(&out, &baseline)];
+    for name in SCHEDULERS {
+        let source = source(&out, name, &[&format!("{name}.bpf.c"), "inspect.h"], Build::Native);
+        objects.extend([shared(&out, &source), interleaved(&out, &source)]);
+    }
     check(fs::create_dir_all(&finished), &finished);
-    for object in [&object, &interleaved, &baseline] {
+    for object in &objects {
         let place = finished.join(object.file_name().unwrap_or_default());
         // Who has it loaded keeps the old one.
         let beside = place.with_extension("new");
@@ -34,10 +31,24 @@ fn main() {
     }
 }
 
+/// A source that includes others, and compares what they declare with Rust's.
+fn source(out: &Path, name: &str, includes: &[&str], build: Build) -> PathBuf {
+    let source = out.join(name).with_extension("c");
+    check(fs::write(&source, unit(includes, build)), &source);
+    source
+}
+
+fn shared(out: &Path, source: &Path) -> PathBuf {
+    let object = out.join(source.file_stem().unwrap_or_default()).with_extension("so");
+    run(compiler().args(["-shared", "-Wl,-z,defs"]).arg(source).arg("-o").arg(&object));
+    object
+}
+
 /// The same with a call at each access to memory. Linked without the sanitizer's own library.
-fn interleaved(out: &Path, scheduler: &Path) -> std::path::PathBuf {
-    let objects = [out.join("hearth.o"), out.join("interleaved.o")];
-    let object = out.join("hearth-interleaved.so");
+fn interleaved(out: &Path, scheduler: &Path) -> PathBuf {
+    let name = scheduler.file_stem().unwrap_or_default().to_string_lossy();
+    let objects = [out.join(format!("{name}.o")), out.join("interleaved.o")];
+    let object = out.join(format!("{name}-interleaved.so"));
     run(compiler().args(["-fsanitize=thread", "-c"]).arg(scheduler).arg("-o").arg(&objects[0]));
     run(compiler().args(["-c", ACCESSES, "-o"]).arg(&objects[1]));
     run(compiler().args(["-shared", "-Wl,-z,defs"]).args(&objects).arg("-o").arg(&object));

@@ -2,8 +2,9 @@
 
 use crate::declare::{CType, Constant, Field, Layout};
 use crate::{
-    CELLS, Cell, CpuStats, Fragment, Kfuncs, MAX_CPUS, MAX_FRAGMENTS, Ops, PLANS, PlanBuffer, Policy, SHAPES,
-    Sample, Shape, Task, Topology, interface, kernel, queues, snapshot,
+    CELLS, Cell, CpuStats, DUMP_BYTES, Ended, FALSE_WAITS, FalseWait, Fragment, Kfuncs, MAX_CPUS,
+    MAX_FRAGMENTS, Ops, PLANS, PlanBuffer, Policy, SHAPES, Sample, Shape, Task, Topology, interface, kernel,
+    queues, snapshot,
 };
 use std::fmt::Write;
 
@@ -64,6 +65,8 @@ fn layouts(build: Build) -> Vec<Layout> {
         vec![Policy::layout(), Topology::layout(), CpuStats::layout(), Decision::layout(), Task::layout()];
     layouts.extend([
         Registration::layout(),
+        Ended::layout(),
+        FalseWait::layout(),
         Fragment::layout(),
         Shape::layout(),
         Target::layout(),
@@ -113,6 +116,12 @@ fn globals(build: Build) -> Vec<(&'static str, String)> {
         ("fragments", <[Fragment; MAX_FRAGMENTS]>::c()),
         ("fragments_refused", u64::c()),
         ("fragments_are_used", bool::c()),
+        ("tracing", u32::c()),
+        ("traced_pid", i32::c()),
+        ("decisions_lost", u64::c()),
+        ("exited", Ended::c()),
+        ("exit_dump", <[u8; DUMP_BYTES]>::c()),
+        ("false_waits.last", <[FalseWait; FALSE_WAITS]>::c()),
         ("*task_ctxs.value", Task::c()),
     ]);
     if build == Build::Native {

@@ -76,6 +76,10 @@ constants! { all {
     HEARTH_SOURCE_MEMBER => SOURCE_MEMBER: u32 = 9;
     /// [`Decision::source`]: one of a fragment whose others run at its home.
     HEARTH_SOURCE_FRAGMENT => SOURCE_FRAGMENT: u32 = 10;
+    /// False waits that are remembered.
+    HEARTH_FALSE_WAITS => FALSE_WAITS: usize = 64;
+    /// Bytes of the kernel's account of an error.
+    HEARTH_DUMP_BYTES => DUMP_BYTES: usize = 32768;
     /// A rank where there is no candidate.
     HEARTH_NO_RANK => NO_RANK: i64 = i64::MAX;
 } }
@@ -428,5 +432,37 @@ shared! {
         pub attached_cpu: i32,
         /// Not 0: it came from another class, and has not waited since (`bpf/false_waits.h`).
         pub has_joined: u32,
+    }
+}
+
+shared! {
+    /// A task whose wait the kernel counts wrong, and when it really came to wait (`bpf/false_waits.h`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+    pub struct FalseWait = hearth_false_wait {
+        /// In jiffies.
+        pub came_at: u64,
+        /// Which.
+        pub pid: i32,
+        /// 0.
+        pub pad: u32,
+    }
+}
+
+shared! {
+    /// Why the kernel let go of the scheduler.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Ended = hearth_exit {
+        /// `enum scx_exit_kind`; 0 while it runs.
+        pub kind: i32,
+        /// 0.
+        pub pad: u32,
+        /// The kernel's exit code.
+        pub code: i64,
+        /// In jiffies: when the kernel found an error.
+        pub at: u64,
+        /// The kernel's word for the kind, which ends with a 0.
+        pub reason: [u8; 128],
+        /// The kernel's explanation, which ends with a 0.
+        pub message: [u8; 1024],
     }
 }

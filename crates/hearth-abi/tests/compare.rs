@@ -1,9 +1,10 @@
-//! A difference between C and Rust stops the build, and the compiler's message says where it is.
+//! A difference between C and Rust stops the build, and the compiler's message says where it is. And each header of
+//! the schedulers includes what it uses.
 
 use hearth_abi::{Build, unit};
 use std::fs;
 use std::io::Result;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What the C compiler says of the native build with one file of `bpf/` changed: nothing if it compiles.
@@ -17,11 +18,17 @@ fn errors(file: &str, from: &str, to: &str) -> Result<String> {
     fs::write(&changed, text.replacen(from, to, 1))?;
     let source = copy.path().join("unit.c");
     fs::write(&source, unit(&["hearth.bpf.c"], Build::Native))?;
+    compiled(&source, &copy.path().join("native"), &[])
+}
+
+/// What the C compiler calls an error in a source.
+fn compiled(source: &Path, native: &Path, options: &[&str]) -> Result<String> {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(compiler)
-        .args(["-std=gnu11", "-fsyntax-only", "-I"])
-        .arg(copy.path().join("native"))
-        .arg(&source)
+        .args(["-std=gnu11", "-fsyntax-only", "-Werror=implicit-function-declaration", "-I"])
+        .arg(native)
+        .args(options)
+        .arg(source)
         .output()?;
     let text = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<&str> = text.lines().filter(|line| line.contains("error:")).collect();
@@ -36,7 +43,9 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         let entry = entry?;
         let (name, target) = (entry.file_name(), to.join(entry.file_name()));
         match entry.file_type()?.is_dir() {
-            true if name == "native" || name == "bpf" => copy_folder(&entry.path(), &target)?,
+            true if ["native", "bpf", "papers"].iter().any(|&folder| name == folder) => {
+                copy_folder(&entry.path(), &target)?;
+            }
             true => {}
             false => drop(fs::copy(entry.path(), target)?),
         }
@@ -47,6 +56,31 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 #[test]
 fn both_sides_agree() {
     assert_eq!(errors("interface.h", "", "").unwrap(), "");
+}
+
+/// The headers of a folder, by name.
+fn headers(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.collect::<Result<Vec<_>>>()?.into_iter().map(|entry| entry.path());
+    let mut headers: Vec<_> = entries.filter(|path| path.extension().is_some_and(|is| is == "h")).collect();
+    headers.sort();
+    Ok(headers)
+}
+
+#[test]
+fn each_header_includes_what_it_uses() {
+    let bpf = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bpf")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("alone.c");
+    let own = headers(&bpf).unwrap();
+    let papers = headers(&bpf.join("papers")).unwrap();
+    assert!(own.len() > 20 && papers.len() > 5);
+    let alone = own.iter().map(|path| (path, "-UHEARTH_PAPERS"));
+    for (header, option) in alone.chain(papers.iter().map(|path| (path, "-DHEARTH_PAPERS"))) {
+        fs::write(&source, format!("#include \"{}\"\n", header.display())).unwrap();
+        let include = format!("-I{}", bpf.display());
+        let errors = compiled(&source, &bpf.join("native"), &[&include, option]).unwrap();
+        assert_eq!(errors, "", "{} does not compile alone", header.display());
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The memory of a scheduler that the kernel has loaded, mapped a second time for plans.
 
 use crate::Error;
-use crate::scheduler::bpf::types::bss;
+use crate::object::Layout;
 use hearth_abi::{self as seam, Globals};
 use hearth_machine::host::HostTopology;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -15,16 +15,16 @@ pub(crate) type Board = seam::Board<Globals<Mapping>>;
 ///
 /// # Errors
 /// What the system refuses.
-pub(crate) fn board(data: BorrowedFd<'_>, host: &HostTopology) -> Result<Board, Error> {
-    let mapping = Mapping::of(data)?;
-    let data = mapping.0.as_ptr();
-    // SAFETY: inside the mapping, which is shared memory, and the same types, as the build has compared.
+pub(crate) fn board(data: BorrowedFd<'_>, layout: Layout, host: &HostTopology) -> Result<Board, Error> {
+    let mapping = Mapping::of(data, layout.size)?;
+    let data = mapping.memory;
+    // SAFETY: inside the mapping, which is shared memory, and of these types, as the build has compared.
     let globals = unsafe {
         Globals::new(
-            &raw mut (*data).published,
-            (&raw mut (*data).shapes).cast(),
-            (&raw mut (*data).plans).cast(),
-            (&raw const (*data).cell_ctxs).cast(),
+            data.add(layout.published).cast().as_ptr(),
+            data.add(layout.shapes).cast().as_ptr(),
+            data.add(layout.plans).cast().as_ptr(),
+            data.add(layout.cells).cast().as_ptr(),
             mapping,
         )
     };
@@ -32,26 +32,29 @@ pub(crate) fn board(data: BorrowedFd<'_>, host: &HostTopology) -> Result<Board, 
 }
 
 /// The scheduler's memory, mapped.
-pub(crate) struct Mapping(NonNull<bss>);
+pub(crate) struct Mapping {
+    memory: NonNull<u8>,
+    bytes: usize,
+}
 
 // SAFETY: the mapping is this struct's own.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    fn of(data: BorrowedFd<'_>) -> Result<Self, Error> {
+    fn of(data: BorrowedFd<'_>, bytes: usize) -> Result<Self, Error> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping, of which nothing else knows.
-        let memory = unsafe { mmap(ptr::null_mut(), size_of::<bss>(), access, MapFlags::SHARED, data, 0) };
+        let memory = unsafe { mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, data, 0) };
         let refused =
             |error: rustix::io::Errno| Error::refused("map plans", std::io::Error::from(error).into());
         let memory = NonNull::new(memory.map_err(refused)?.cast());
-        memory.map(Self).ok_or(Error::Incomplete { section: "data" })
+        memory.map(|memory| Self { memory, bytes }).ok_or(Error::Incomplete { section: "data" })
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is this struct's own. What cannot be unmapped stays until the process ends.
-        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<bss>()) };
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
     }
 }

@@ -16,6 +16,7 @@ mod fragments;
 pub mod isolation;
 mod log;
 mod memory;
+mod object;
 pub mod only;
 mod planning;
 mod programs;

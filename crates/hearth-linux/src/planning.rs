@@ -5,6 +5,7 @@
 
 use crate::board::{Board, board};
 use crate::isolation::Isolating;
+use crate::object::Layout;
 use crate::programs::Programs;
 use crate::{Error, Scheduler, Snapshots};
 use hearth_abi::Outcome;
@@ -69,17 +70,18 @@ pub struct PlannerStatus {
 pub(crate) struct Reach {
     task_ctxs: OwnedFd,
     data: OwnedFd,
+    layout: Layout,
     host: HostTopology,
     is_partial: bool,
 }
 
 impl Reach {
     pub(crate) fn new(scheduler: &Scheduler, host: HostTopology, is_partial: bool) -> Result<Self, Error> {
-        let (task_ctxs, data) = scheduler.maps();
+        let (task_ctxs, data, layout) = scheduler.maps();
         let own = |fd: std::os::fd::BorrowedFd<'_>| {
             fd.try_clone_to_owned().map_err(|error| Error::refused("share maps", error.into()))
         };
-        Ok(Self { task_ctxs: own(task_ctxs)?, data: own(data)?, host, is_partial })
+        Ok(Self { task_ctxs: own(task_ctxs)?, data: own(data)?, layout, host, is_partial })
     }
 }
 
@@ -109,7 +111,7 @@ struct KernelRoad {
 impl KernelRoad {
     fn open(reach: &Reach, beside: &Beside) -> Result<Self, Error> {
         let snapshots = Snapshots::load(&reach.host, Some(reach.task_ctxs.as_fd()), reach.is_partial)?;
-        let board = board(reach.data.as_fd(), &reach.host)?;
+        let board = board(reach.data.as_fd(), reach.layout, &reach.host)?;
         crate::memory::give_back();
         let times = (!reach.is_partial).then(|| beside.times.clone());
         let isolating = beside.isolation.as_ref().map(|begin| begin());

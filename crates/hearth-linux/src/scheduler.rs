@@ -3,26 +3,16 @@
 use crate::decisions::{Decision, Decisions};
 use crate::ending::Stall;
 use crate::fragments::FragmentsStatus;
+use crate::object::{self, Layout, Object, Setup};
 use crate::tasks::{self, Task};
 use crate::{Error, log, shape, words};
-use bpf::HearthSkelBuilder;
-use bpf::types::rodata;
-use bytemuck::bytes_of;
-use hearth_abi::{self as seam, CpuStats, Fragment, MAX_FRAGMENTS};
+use hearth_abi::{self as seam, CpuStats, DUMP_BYTES, Fragment, MAX_FRAGMENTS};
 use hearth_host::{kernel, moves};
 use hearth_machine::host::HostTopology;
 use hearth_policy::Policy;
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{Link, OpenObject};
-use std::mem::{MaybeUninit, offset_of};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
-
-#[allow(warnings, clippy::all)]
-pub(crate) mod bpf {
-    include!(concat!(env!("OUT_DIR"), "/hearth.skel.rs"));
-}
+use std::{ptr, slice};
 
 /// How to load the scheduler.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,9 +64,8 @@ impl Exit {
 
 /// The scheduler, loaded. Dropping it gives the CPUs back to the kernel's own.
 pub struct Scheduler {
-    // Dropped first: detaches.
-    _link: Link,
-    skeleton: bpf::HearthSkel<'static>,
+    object: Box<dyn Object>,
+    layout: Layout,
     // Mapped while somebody traces, for it is as large as the rest of the process.
     decisions: Option<Decisions>,
     cpus: Vec<usize>,
@@ -93,49 +82,27 @@ impl Scheduler {
         }
         // Under other policies nobody asks.
         let costs = if policy.steady { moves::measure(host).costs } else { host.move_costs() };
-        let topology = shape::topology(host, costs)?;
-        let refused = |step| move |source| Error::refused(step, source);
-        // Lives as long as the process: the skeleton borrows from it.
-        let object: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
         log::keep();
-        let mut open = HearthSkelBuilder::default().open(object).map_err(refused("open"))?;
-        let policy_row = seam::Policy::new(&policy.on(costs), kernel::tick_ns());
-        let watchdog_ms = options.watchdog_ms();
-        set_constants(&mut open, &policy_row, &topology, watchdog_ms, options.stalls)?;
-        set_shape(&mut open, &seam::Shape::undivided(&host.domains()))?;
-        // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
-        let operations = unsafe { &mut *open.struct_ops.hearth_ops };
-        operations.timeout_ms = watchdog_ms;
-        if options.partial {
-            operations.flags |= seam::OPS_SWITCH_PARTIAL;
-        }
-        for (name, flag) in [
-            ("SCX_OPS_ENQ_MIGRATION_DISABLED", seam::OPS_ENQ_MIGRATION_DISABLED),
-            ("SCX_OPS_ALLOW_QUEUED_WAKEUP", seam::OPS_ALLOW_QUEUED_WAKEUP),
-        ] {
-            if kernel::has(name) {
-                operations.flags |= flag;
-            }
-        }
-        if !policy.complex {
-            // Not called at all, for it would have nothing to do; where tasks declare, another is (words.h).
-            operations.stopping = ptr::null_mut();
-        }
-        let heeds_words = policy.credit.fragment_ns > 0;
-        open.progs.hearth_register.set_autoload(heeds_words);
-        open.progs.hearth_switched.set_autoload(heeds_words);
-        let mut skeleton = open.load().map_err(refused("load"))?;
-        if skeleton.maps.bss_data.is_none() {
-            return Err(Error::Incomplete { section: "data" });
-        }
-        let link = skeleton.maps.hearth_ops.attach_struct_ops().map_err(refused("attach"))?;
+        let setup = Setup {
+            policy: seam::Policy::new(&policy.on(costs), kernel::tick_ns()),
+            topology: Box::new(shape::topology(host, costs)?),
+            shape: Box::new(seam::Shape::undivided(&host.domains())),
+            watchdog_ms: options.watchdog_ms(),
+            stalls: options.stalls,
+            flags: flags(&options),
+            // It would have nothing to do; where tasks declare, another is told (words.h).
+            is_told_of_stops: policy.complex,
+            heeds_words: policy.credit.fragment_ns > 0,
+        };
+        let object = object::load(policy, &setup)?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
-        Ok(Self { _link: link, skeleton, decisions: None, cpus, heeds_words })
+        let (layout, heeds_words) = (object::layout(policy), setup.heeds_words);
+        Ok(Self { object, layout, decisions: None, cpus, heeds_words })
     }
 
-    /// The maps of what it remembers of tasks, and of its data.
-    pub(crate) fn maps(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.skeleton.maps.task_ctxs.as_fd(), self.skeleton.maps.bss.as_fd())
+    /// The map of what it remembers of tasks; its memory, and what lies where in that.
+    pub(crate) fn maps(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>, Layout) {
+        (self.object.tasks().as_fd(), self.object.data(), self.layout)
     }
 
     /// The programs that know where tasks declare the data that they work on, if the policy heeds that.
@@ -146,24 +113,15 @@ impl Scheduler {
         let own = |fd: BorrowedFd<'_>| {
             fd.try_clone_to_owned().map_err(|source| Error::refused("words", source.into()))
         };
-        let programs = &self.skeleton.progs;
-        let (register, switched) = (&programs.hearth_register, &programs.hearth_switched);
-        Ok(Some(words::Programs { register: own(register.as_fd())?, switched: own(switched.as_fd())? }))
-    }
-
-    fn shared(&self) -> Option<&bpf::types::bss> {
-        self.skeleton.maps.bss_data.as_deref()
+        let [register, switched] = self.object.words();
+        Ok(Some(words::Programs { register: own(register)?, switched: own(switched)? }))
     }
 
     /// The statistics of each CPU that was online at the start, with its number.
     pub fn stats(&self) -> Vec<(usize, CpuStats)> {
-        let Some(shared) = self.shared() else { return Vec::new() };
-        let read = |cpu: usize| {
-            let stats = (&raw const shared.stats[cpu]).cast::<CpuStats>();
-            // SAFETY: the same struct, as the build has compared; inside the mapping; the kernel writes it
-            // meanwhile, so it is read whole and once.
-            (cpu, unsafe { ptr::read_volatile(stats) })
-        };
+        // SAFETY: one of MAX_CPUS, for a host of more is refused; the kernel writes it meanwhile, so it is read whole
+        // and once.
+        let read = |cpu: usize| (cpu, unsafe { ptr::read_volatile(self.object.globals().stats.add(cpu)) });
         self.cpus.iter().copied().map(read).collect()
     }
 
@@ -172,7 +130,7 @@ impl Scheduler {
         if self.decisions.is_some() {
             return Err(Error::Traced);
         }
-        let decisions = Decisions::new(&self.skeleton.maps.decisions);
+        let decisions = Decisions::new(self.object.decisions());
         let decisions = decisions.map_err(|source| Error::refused("ring buffer", source))?;
         decisions.take();
         self.decisions = Some(decisions);
@@ -189,66 +147,74 @@ impl Scheduler {
     }
 
     fn set_tracing(&mut self, on: bool, pid: i32) {
-        let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() else { return };
-        // SAFETY: aligned, inside the mapping; the kernel reads them meanwhile, so each is written whole.
+        let globals = self.object.globals();
+        // SAFETY: the kernel reads them meanwhile, so each is written whole.
         unsafe {
-            ptr::write_volatile(&raw mut shared.traced_pid, pid);
-            ptr::write_volatile(&raw mut shared.tracing, u32::from(on));
+            ptr::write_volatile(globals.traced_pid, pid);
+            ptr::write_volatile(globals.tracing, u32::from(on));
         }
     }
 
     /// The decisions that were told since the last call, by time, and how many found no room so far.
     pub fn decisions(&self) -> (Vec<Decision>, u64) {
         // SAFETY: as in `stats`.
-        let lost =
-            self.shared().map_or(0, |shared| unsafe { ptr::read_volatile(&raw const shared.decisions_lost) });
+        let lost = unsafe { ptr::read_volatile(self.object.globals().decisions_lost) };
         (self.decisions.as_ref().map(Decisions::take).unwrap_or_default(), lost)
     }
 
     /// What the scheduler remembers of a thread; `None` if it is gone, or not Hearth's.
     pub fn task(&self, tid: i32) -> Option<Task> {
-        tasks::look_up(&self.skeleton.maps.task_ctxs, tid, |place| {
-            self.shared().filter(|_| place < MAX_FRAGMENTS).map(|shared| fragment(shared, place))
+        tasks::look_up(self.object.tasks(), tid, |place| {
+            (place < MAX_FRAGMENTS).then(|| self.fragment(place))
         })
     }
 
     /// What tasks declare; `None` if none has since the scheduler was loaded.
     pub fn fragments(&self) -> Option<FragmentsStatus> {
-        let shared = self.shared()?;
+        let globals = self.object.globals();
         // SAFETY: as in `stats`. The table is large: it is not touched before it is used.
         let (are_used, refused) = unsafe {
             (
-                ptr::read_volatile((&raw const shared.fragments_are_used).cast::<u8>()) != 0,
-                ptr::read_volatile(&raw const shared.fragments_refused),
+                ptr::read_volatile(globals.fragments_are_used) != 0,
+                ptr::read_volatile(globals.fragments_refused),
             )
         };
-        let all = (0..MAX_FRAGMENTS).map(|place| fragment(shared, place));
+        let all = (0..MAX_FRAGMENTS).map(|place| self.fragment(place));
         are_used.then(|| FragmentsStatus::of(all, refused))
+    }
+
+    /// The fragment at one of the `MAX_FRAGMENTS` places.
+    fn fragment(&self, place: usize) -> Fragment {
+        // SAFETY: as in `stats`; the index is below `MAX_FRAGMENTS`.
+        unsafe { ptr::read_volatile(self.object.globals().fragments.add(place)) }
     }
 
     /// Why the kernel let go of the scheduler; `None` while it runs.
     pub fn exit(&self) -> Option<Exit> {
-        let shared = self.shared()?;
+        let globals = self.object.globals();
         // SAFETY: as in `stats`; the kernel writes this one last.
-        let kind = unsafe { ptr::read_volatile(&raw const shared.exited.kind) };
+        let kind = unsafe { ptr::read_volatile(&raw const (*globals.ended).kind) };
         if kind == 0 {
             return None;
         }
-        let message = text(&shared.exited.message);
+        // SAFETY: as in `stats`; nothing writes them any more.
+        let (ended, dump) = unsafe { (*globals.ended, slice::from_raw_parts(globals.dump, DUMP_BYTES)) };
+        let message = text(&ended.message);
         Some(Exit {
             kind,
-            code: shared.exited.code,
-            reason: text(&shared.exited.reason),
-            waited: self.waited(&message, shared.exited.at),
+            code: ended.code,
+            reason: text(&ended.reason),
+            waited: self.waited(&message, ended.at),
             message,
-            dump: text(&shared.exit_dump),
+            dump: text(dump),
         })
     }
 
     /// For how long the task had waited that the kernel named at a time in jiffies, if that is not what it counted.
     fn waited(&self, message: &str, at: u64) -> Option<Duration> {
         let stall = Stall::parse(message)?;
-        let noted = &self.shared()?.false_waits.last;
+        // SAFETY: as in `exit`.
+        let noted = unsafe { *self.object.globals().false_waits };
         let of_task = noted.iter().filter(|noted| noted.pid == stall.pid);
         let came_at = of_task.map(|noted| noted.came_at).max()?;
         let tick = Duration::from_nanos(kernel::tick_ns());
@@ -257,63 +223,17 @@ impl Scheduler {
     }
 }
 
-/// The fragment at one of the `MAX_FRAGMENTS` places.
-fn fragment(shared: &bpf::types::bss, place: usize) -> Fragment {
-    // SAFETY: the same struct, as the build has compared; inside the mapping, for the index is checked; read
-    // whole and once, while the kernel writes it.
-    unsafe { ptr::read_volatile((&raw const shared.fragments[place]).cast::<Fragment>()) }
+/// Flags of sched_ext's, beside those that are always set, as far as this kernel has them.
+fn flags(options: &Options) -> u64 {
+    let partial = if options.partial { seam::OPS_SWITCH_PARTIAL } else { 0 };
+    let known = [
+        ("SCX_OPS_ENQ_MIGRATION_DISABLED", seam::OPS_ENQ_MIGRATION_DISABLED),
+        ("SCX_OPS_ALLOW_QUEUED_WAKEUP", seam::OPS_ALLOW_QUEUED_WAKEUP),
+    ];
+    known.into_iter().filter(|(name, _)| kernel::has(name)).fold(partial, |flags, (_, flag)| flags | flag)
 }
 
-/// Writes what the scheduler reads as constants, before it is loaded.
-fn set_constants(
-    open: &mut bpf::OpenHearthSkel<'_>,
-    policy: &seam::Policy,
-    topology: &seam::Topology,
-    watchdog_ms: u32,
-    stalls: bool,
-) -> Result<(), Error> {
-    let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
-    let mut put = |offset: usize, value: &[u8]| {
-        let place = constants.get_mut(offset..offset + value.len());
-        place.map(|place| place.copy_from_slice(value)).ok_or(Error::Incomplete { section: "read-only data" })
-    };
-    put(offset_of!(rodata, policy), bytes_of(policy))?;
-    put(offset_of!(rodata, topology), bytes_of(topology))?;
-    put(offset_of!(rodata, watchdog_ms), &watchdog_ms.to_ne_bytes())?;
-    put(offset_of!(rodata, stalls), &[u8::from(stalls)])
-}
-
-/// Writes the shape of the machine undivided, before the scheduler is loaded.
-fn set_shape(open: &mut bpf::OpenHearthSkel<'_>, shape: &seam::Shape) -> Result<(), Error> {
-    let offset = offset_of!(bpf::types::bss, shapes);
-    let data = open.maps.bss.initial_value_mut().unwrap_or_default();
-    let place = data.get_mut(offset..offset + size_of::<seam::Shape>());
-    place.map(|place| place.copy_from_slice(bytes_of(shape))).ok_or(Error::Incomplete { section: "data" })
-}
-
-fn text(bytes: &[std::ffi::c_char]) -> String {
-    let bytes: Vec<u8> = bytes.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_constants_are_those_of_the_policy_and_the_machine() {
-        let mut object = MaybeUninit::uninit();
-        let mut open = HearthSkelBuilder::default().open(&mut object).unwrap();
-        let policy = seam::Policy::new(&Policy::affinity(3, 2), 4_000_000);
-        let topology = seam::Topology::new(4, &[vec![0, 1], vec![2, 3]], |cpu| cpu / 2).unwrap();
-        set_constants(&mut open, &policy, &topology, 2_000, true).unwrap();
-        let constants = open.maps.rodata_data.as_deref().unwrap();
-        assert_eq!(constants.policy.tick_ns, policy.tick_ns);
-        assert_eq!(constants.policy.processor_ns, policy.processor_ns);
-        assert_eq!(
-            (constants.topology.nr_cpus, constants.topology.domain_of[..4].to_vec()),
-            (4, vec![0, 0, 1, 1])
-        );
-        assert_eq!((constants.watchdog_ms, constants.stalls), (2_000, true));
-    }
+fn text(bytes: &[u8]) -> String {
+    let until = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..until]).into_owned()
 }

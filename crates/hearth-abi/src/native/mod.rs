@@ -28,9 +28,11 @@ use std::io::{Error, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::rc::Rc;
 
-static OBJECT: Object = Object::named("hearth.so");
+static HEARTH: Object = Object::named("hearth.so");
+static HEARTH_INTERLEAVED: Object = Object::named("hearth-interleaved.so");
+static PAPERS: Object = Object::named("papers.so");
+static PAPERS_INTERLEAVED: Object = Object::named("papers-interleaved.so");
 static BASELINE: Object = Object::named("kernel.so");
-static INTERLEAVED: Object = Object::named("hearth-interleaved.so");
 
 /// Where plans are published to a loaded copy.
 pub type Board = seam::Board<Globals<Rc<Scheduler>>>;
@@ -50,15 +52,20 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there. Of the
-    /// discipline [`Discipline::Kernel`] it is the baseline, another scheduler behind the same interface.
+    /// Loads a copy that calls back into `kernel`, and sets its policy; `online`: CPUs that are there. It is Hearth's
+    /// for a steady policy, for others the papers'; of the discipline [`Discipline::Kernel`] the baseline, another
+    /// scheduler behind the same interface.
     pub fn load<K: Kernel>(
         kernel: &Rc<K>,
         policy: &Policy,
         machine: &Machine,
         online: CpuSet,
     ) -> Result<Self, Error> {
-        let object = if policy.discipline == Discipline::Kernel { &BASELINE } else { &OBJECT };
+        let object = match policy.discipline {
+            Discipline::Kernel => &BASELINE,
+            _ if policy.steady => &HEARTH,
+            _ => &PAPERS,
+        };
         Self::load_object(object.bytes()?, kernel, policy, machine, online)
     }
 
@@ -73,7 +80,8 @@ impl Scheduler {
         if policy.discipline == Discipline::Kernel {
             return Err(not_of_the_baseline("it runs on one CPU at a time"));
         }
-        let scheduler = Self::load_object(INTERLEAVED.bytes()?, kernel, policy, machine, online)?;
+        let object = if policy.steady { &HEARTH_INTERLEAVED } else { &PAPERS_INTERLEAVED };
+        let scheduler = Self::load_object(object.bytes()?, kernel, policy, machine, online)?;
         // SAFETY: interleaved.c defines it with this type.
         unsafe {
             scheduler.symbol(c"hearth_access")?.cast::<extern "C" fn()>().write(access);
