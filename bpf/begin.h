@@ -41,14 +41,14 @@ static __always_inline s32 machine_begin(void)
 	}
 	bpf_for(i, 0, topology.nr_cpus) {
 		queue_ctx(i)->head = NO_USAGE;
-		queue_ctx(bound_queue(i))->head = NO_USAGE;
+		queue_ctx(pinned_queue(i))->head = NO_USAGE;
 		cpu_ctx(i)->is_idle = true;
 		cpu_ctx(i)->idle_since = now;
 		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
 		cpu_ctx(i)->looked_after = i;
 		cpu_ctx(i)->left_alone = NO_QUEUE;
 		err = scx_bpf_create_dsq(i, node_of(i))
-			      ?: scx_bpf_create_dsq(bound_queue(i), node_of(i));
+			      ?: scx_bpf_create_dsq(pinned_queue(i), node_of(i));
 		if (err)
 			return err;
 	}

@@ -4,7 +4,7 @@
  * the least is taken, and if it is gone by then, or may not run here, the next.
  *
  *   SHARED     the head of the own shared queue
- *   BOUND      the head of the own bound queue
+ *   PINNED     the head of the own pinned queue
  *   ELSEWHERE  the head that ranks first of the cells of this CPU's part
  *   SEARCHED   a task that is not first in its queue (the papers' run queue)
  *
@@ -20,7 +20,7 @@
 
 enum {
 	CANDIDATE_SHARED = 1 << 0,
-	CANDIDATE_BOUND = 1 << 1,
+	CANDIDATE_PINNED = 1 << 1,
 	CANDIDATE_ELSEWHERE = 1 << 2,
 	CANDIDATE_SEARCHED = 1 << 3,
 	ALL_CANDIDATES = (1 << 4) - 1,
@@ -32,7 +32,7 @@ static __always_inline u32 kind_of(struct candidate *candidate, s32 cpu)
 		return CANDIDATE_SEARCHED;
 	if (cpu_of_queue(candidate->queue) != cpu)
 		return CANDIDATE_ELSEWHERE;
-	return is_bound_queue(candidate->queue) ? CANDIDATE_BOUND : CANDIDATE_SHARED;
+	return is_pinned_queue(candidate->queue) ? CANDIDATE_PINNED : CANDIDATE_SHARED;
 }
 
 static __always_inline void offer(struct candidate *best, s32 queue, s32 pid, s64 rank)
@@ -75,8 +75,8 @@ verified_alone int offer_elsewhere(s32 cpu)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	struct candidate *best = &cc->best;
 	u64 occupied = *occupied_cells(index, part);
-	u64 bound = weighed(sums.bound, cc->inverse_weight);
-	u64 far_ahead = queued_at(cpu) ? NO_USAGE : cc->clock + bound;
+	u64 limit = weighed(sums.lag_limit, cc->inverse_weight);
+	u64 far_ahead = queued_at(cpu) ? NO_USAGE : cc->clock + limit;
 	u32 cell;
 
 	for (cell = shape->part_first[part]; cell < shape->part_end[part] && can_loop; cell++) {
@@ -113,8 +113,8 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 		offer_searched(cpu);
 	if (kinds & CANDIDATE_SHARED)
 		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu), cpu));
-	if (kinds & CANDIDATE_BOUND)
-		offer(best, bound_queue(cpu), NO_PID, rank_of_head(bound_queue(cpu), cpu));
+	if (kinds & CANDIDATE_PINNED)
+		offer(best, pinned_queue(cpu), NO_PID, rank_of_head(pinned_queue(cpu), cpu));
 	/* Who would idle goes by what tasks have paid: take_anything. */
 	if (kinds & CANDIDATE_ELSEWHERE && !cpu_ctx(cpu)->is_out_of_work &&
 	    *occupied_cells(index, part_of(shape_at(index), cpu)))

@@ -21,15 +21,15 @@ static __always_inline void dump_all(void)
 static __always_inline void dump_cpu(s32 cpu, bool idle)
 {
 	struct queue_ctx *shared = queue_ctx(shared_queue(cpu)),
-			 *bound = queue_ctx(bound_queue(cpu));
+			 *pinned = queue_ctx(pinned_queue(cpu));
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	/* The kernel leaves out idle CPUs of which nothing is said. */
-	if (idle && !shared->waiting && !bound->waiting)
+	if (idle && !shared->waiting && !pinned->waiting)
 		return;
-	scx_bpf_dump("hearth: %ld wait in the shared queue, %ld in the bound one: %ld may run "
+	scx_bpf_dump("hearth: %ld wait in the shared queue, %ld in the pinned one: %ld may run "
 		     "elsewhere, %ld of gangs\n",
-		     shared->waiting, bound->waiting, bound->strays, bound->members);
+		     shared->waiting, pinned->waiting, pinned->strays, pinned->members);
 	scx_bpf_dump("hearth: idle %d, claimed %d, held by a higher class %d; pid %d ran last, of "
 		     "usage %lu; clock %lu\n",
 		     cc->is_idle, cc->is_claimed, cc->is_held, cc->last_pid,

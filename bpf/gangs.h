@@ -10,7 +10,7 @@
  *
  * In its row's time a member goes before all but those that have waited for too long (waits.h),
  * on the CPU of its column. For the rest of the time it fills holes: it goes after everybody
- * else, and gives way to whoever wakes. It waits in the bound queue of its column, as a stray, so
+ * else, and gives way to whoever wakes. It waits in the pinned queue of its column, as a stray, so
  * that CPUs that idle find it. What members run is the matrix's business, not that of usage, so
  * no clock (usage.h) moves with them. The kernel's threads for a CPU are members there in every
  * row.
@@ -89,7 +89,7 @@ verified_alone int row_begin(u32 nr_rows)
 	bpf_for(i, 0, topology.nr_online) {
 		s32 cpu = whole->member[i & (HEARTH_MAX_CPUS - 1)];
 
-		if (queue_ctx(bound_queue(cpu))->members > 0 || cpu_ctx(cpu)->runs_member)
+		if (queue_ctx(pinned_queue(cpu))->members > 0 || cpu_ctx(cpu)->runs_member)
 			summon(cpu);
 	}
 	return 0;
@@ -116,8 +116,8 @@ verified_alone int take_member(s32 cpu)
 	struct task_struct *p;
 
 	/* The kernel's thread and a gang's member may both wait. */
-	cpu_ctx(cpu)->has_member = queue_ctx(bound_queue(cpu))->members > 1;
-	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+	cpu_ctx(cpu)->has_member = queue_ctx(pinned_queue(cpu))->members > 1;
+	bpf_for_each(scx_dsq, p, pinned_queue(cpu), 0) {
 		struct hearth_task *tc = task_ctx(p);
 
 		if (!tc)

@@ -23,8 +23,8 @@ char _license[] SEC("license") = "GPL";
 /* ---- Where a task that wakes up goes ---- */
 
 /* Runs the task at once on a CPU that was idle. */
-static __always_inline void place(struct task_struct *p, struct hearth_task *tc, s32 cpu, u64 lag,
-				  u64 enq_flags)
+static __always_inline void insert_local(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+					 u64 lag, u64 enq_flags)
 {
 	cpu_ctx(cpu)->is_claimed = true;
 	fragment_run(p, tc);
@@ -46,7 +46,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		return prev_cpu;
 	plan_follow(p, tc);
 	run_note(p, tc);
-	if (is_placed(tc)) {
+	if (is_planned(tc)) {
 		cpu = idle_cpu_of_plan(p, tc);
 	} else {
 		prev_cpu = wakes_at(p, tc, prev_cpu, wake_flags);
@@ -56,14 +56,14 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 		return prev_cpu;
 	usage_update(p, tc);
 	move_is_paid(p, tc, cpu);
-	place(p, tc, cpu, sums.slept, 0);
+	insert_local(p, tc, cpu, sums.slept, 0);
 	return cpu;
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct hearth_task *tc = task_ctx(p);
-	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.bound;
+	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.lag_limit;
 	s32 at = scx_bpf_task_cpu(p), cpu = at;
 	u64 will_wait = 0;
 	s32 idle;
@@ -80,10 +80,10 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_left(tc);
 	fragment_stop(p, tc);
 	plan_follow(p, tc);
-	if ((is_placed(tc) || is_of_fragment(tc)) && !is_migration_disabled(p))
+	if ((is_planned(tc) || is_of_fragment(tc)) && !is_migration_disabled(p))
 		cpu = place_of(p, tc, at);
 	if (cpu == at && may_take(p, tc, cpu) && claim_idle(cpu)) {
-		place(p, tc, cpu, lag, enq_flags);
+		insert_local(p, tc, cpu, lag, enq_flags);
 		return;
 	}
 	usage_wait(tc, cpu, lag);
@@ -100,7 +100,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	else
 		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu, will_wait);
 	if (idle >= 0)
-		wake(idle);
+		kick_idle(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
 		summon(cpu);
 	else if (enq_flags & SCX_ENQ_WAKEUP && !is_member(tc))
@@ -123,8 +123,8 @@ static __always_inline void look_again(s32 cpu)
 /* The least usage of tasks that wait here, or were found elsewhere. */
 static __always_inline u64 least_usage(s32 cpu)
 {
-	u64 shared = head_usage(shared_queue(cpu)), bound = head_usage(bound_queue(cpu));
-	u64 least = shared < bound ? shared : bound, searched = least_searched(cpu);
+	u64 shared = head_usage(shared_queue(cpu)), pinned = head_usage(pinned_queue(cpu));
+	u64 least = shared < pinned ? shared : pinned, searched = least_searched(cpu);
 
 	return searched < least ? searched : least;
 }
@@ -182,7 +182,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	usage_update(prev, tc);
 	if (!is_member(tc)) {
 		usage_catch_up(tc, cpu);
-		usage_run(tc, cpu, sums.bound);
+		usage_run(tc, cpu, sums.lag_limit);
 	}
 	if (usage_of(tc) > least_usage(cpu))
 		tc->by_credit++;
@@ -234,7 +234,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		moved(p, tc, cpu);
 	ran_first(tc, cpu);
 	if (!is_member(tc))
-		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.bound);
+		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.lag_limit);
 	if (is_crowd(waiting_at(cpu)))
 		task_set_slice(p, slice_of(tc, cpu));
 	run_begin(p, tc, cpu);

@@ -160,7 +160,7 @@ struct hearth_stats {
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
 	u64 late;      /* a task that had waited for too long; see waits.h */
-	u64 strays;    /* from the bound queue of a CPU where more wait; see waits.h */
+	u64 strays;    /* from the pinned queue of a CPU where more wait; see waits.h */
 	u64 members;   /* a gang's, whose row it is; see gangs.h */
 	u64 fragments; /* one of a fragment whose others run at its home; see fragments.h */
 	/* Waits that ended where they began, though a CPU of the same cache idled, or only
@@ -184,7 +184,7 @@ enum hearth_source {
 	HEARTH_SOURCE_DIRECT = 5,  /* it woke up, and this CPU was idle */
 	HEARTH_SOURCE_KERNEL = 6,  /* the kernel's doing: it goes on after a higher class */
 	HEARTH_SOURCE_LATE = 7,	   /* it had waited for too long */
-	HEARTH_SOURCE_STRAY = 8,   /* from the bound queue of a CPU where more wait */
+	HEARTH_SOURCE_STRAY = 8,   /* from the pinned queue of a CPU where more wait */
 	HEARTH_SOURCE_MEMBER = 9,  /* of a gang, whose row it is */
 	/* One of a fragment whose others run at its home. */
 	HEARTH_SOURCE_FRAGMENT = 10,

@@ -376,7 +376,7 @@ static __always_inline s32 wakes_at(struct task_struct *p, struct hearth_task *t
 static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at,
 					u64 will_wait)
 {
-	if (is_placed(tc))
+	if (is_planned(tc))
 		return idle_cpu_of_plan(p, tc);
 	return tc->last_cpu >= 0 ? idle_cpu_in_reach(p, tc, at, will_wait)
 				 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);

@@ -43,7 +43,7 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 /* A task that waits at a CPU. */
 static __always_inline bool take_from_cpu(s32 other, s32 cpu)
 {
-	return take_who_paid(shared_queue(other), cpu) || take_who_paid(bound_queue(other), cpu);
+	return take_who_paid(shared_queue(other), cpu) || take_who_paid(pinned_queue(other), cpu);
 }
 
 /* Whether a CPU of a cell has work for which to wait will cost as much as to move. */

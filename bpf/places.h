@@ -8,13 +8,13 @@
  *   shared    it may run on every CPU of that CPU's part. It waits in the shared queue, from
  *             which all of the part take
  *   outgoing  the same, and it may run beyond the part: if CPUs there are idle, they look
- *   stray     it may run on several CPUs, but not on all of the part. It waits in the bound
+ *   stray     it may run on several CPUs, but not on all of the part. It waits in the pinned
  *             queue, where it hides nobody; CPUs that are idle look, and CPUs with fewer that
  *             wait (waits.h)
- *   bound     it may run on this CPU alone
+ *   pinned    it may run on this CPU alone
  *
  * A member of a gang (gangs.h) is a stray of its column. A task of a fragment (fragments.h) waits
- * in the bound queue of the fragment's home.
+ * in the pinned queue of the fragment's home.
  *
  * So no busy CPU meets a task that it may not run, and looking for work costs the same
  * whatever the masks. In each cell of a shape, the CPUs of one part and cache domain, tasks
@@ -107,7 +107,8 @@ verified_alone u64 covered_parts(struct task_struct *p __arg_trusted, u32 index)
 
 /* ---- What a task is counted as ---- */
 
-/* As what a task is counted that waits for `cpu`; neither as shared nor as stray if it is bound. */
+/* As what a task is counted that waits for `cpu`; neither as shared nor as stray if it is pinned.
+ */
 verified_alone u32 counted_as(struct task_struct *p __arg_trusted,
 			      struct hearth_task *tc __arg_nonnull, s32 cpu)
 {

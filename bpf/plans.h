@@ -168,7 +168,7 @@ static __always_inline void plan_follow(struct task_struct *p, struct hearth_tas
 /* ---- Where it has a task wait ---- */
 
 /* Whether a plan says where, or the task itself. */
-static __always_inline bool is_placed(struct hearth_task *tc)
+static __always_inline bool is_planned(struct hearth_task *tc)
 {
 	return tc->home >= 0 || tc->part >= 0 || is_kept_whole(tc);
 }

@@ -7,7 +7,7 @@
  *
  *   kind               who may take from it
  *   0  SHARED          any CPU that the task's mask allows
- *   1  BOUND           this CPU alone: its tasks shall not hide others from other CPUs
+ *   1  PINNED          this CPU alone: its tasks shall not hide others from other CPUs
  *   2  RUN             any CPU: one for the machine (CPU 0), see papers/run_queue.h
  *
  * Ids of the first two kinds are also indices of queue_ctxs.
@@ -22,7 +22,7 @@
 
 enum queue_kind {
 	QUEUE_SHARED = 0,
-	QUEUE_BOUND = 1,
+	QUEUE_PINNED = 1,
 	QUEUE_RUN = 2,
 };
 
@@ -39,14 +39,14 @@ static __always_inline s32 shared_queue(s32 cpu)
 	return QUEUE_SHARED << QUEUE_CPU_BITS | cpu;
 }
 
-static __always_inline s32 bound_queue(s32 cpu)
+static __always_inline s32 pinned_queue(s32 cpu)
 {
-	return QUEUE_BOUND << QUEUE_CPU_BITS | cpu;
+	return QUEUE_PINNED << QUEUE_CPU_BITS | cpu;
 }
 
-static __always_inline bool is_bound_queue(s32 queue)
+static __always_inline bool is_pinned_queue(s32 queue)
 {
-	return queue >> QUEUE_CPU_BITS == QUEUE_BOUND;
+	return queue >> QUEUE_CPU_BITS == QUEUE_PINNED;
 }
 
 static __always_inline s32 cpu_of_queue(s32 queue)

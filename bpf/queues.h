@@ -4,7 +4,7 @@
  * ran, so all tasks of a queue have the same credit on any CPU and only its head needs to be
  * looked at.
  *
- * In the shared one wait tasks that other CPUs may run, too, in the bound one those that
+ * In the shared one wait tasks that other CPUs may run, too, in the pinned one those that
  * only this CPU may (queue_ids.h). Each queue's head is kept as a number beside the
  * queue, and each cell (places.h) knows the CPU whose shared queue's head comes first. All
  * queues of a cell but a CPU's own give a task the same credit there, so looking for work
@@ -55,7 +55,7 @@ static __always_inline void cell_look(s32 queue, s64 still_waiting)
 	struct cell_ctx *cc;
 	u32 cell;
 
-	if (is_bound_queue(queue))
+	if (is_pinned_queue(queue))
 		return;
 	cell = cell_of(queue);
 	cc = cell_ctx(cell);
@@ -174,7 +174,7 @@ verified_alone s32 queue_come(struct task_struct *p __arg_trusted,
 			      struct hearth_task *tc __arg_nonnull, s32 cpu, u64 usage)
 {
 	u32 counted = counted_as(p, tc, cpu);
-	s32 queue = counted & COUNTED_SHARED ? shared_queue(cpu) : bound_queue(cpu);
+	s32 queue = counted & COUNTED_SHARED ? shared_queue(cpu) : pinned_queue(cpu);
 	struct cell_ctx *cell;
 
 	tc->queue = queue;

@@ -53,7 +53,7 @@ static __always_inline void weigh(struct hearth_task *tc, u32 weight)
 /* Tasks that wait in a CPU's own queues. */
 static __always_inline s64 queued_at(s32 cpu)
 {
-	return queue_ctx(cpu)->waiting + queue_ctx(bound_queue(cpu))->waiting;
+	return queue_ctx(cpu)->waiting + queue_ctx(pinned_queue(cpu))->waiting;
 }
 
 /* Tasks that wait for a CPU: all in a queue of all, too, for their masks may have this one alone.

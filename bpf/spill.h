@@ -25,7 +25,7 @@ verified_alone int spill(s32 queue, u32 most)
 		wait_collect(tc, at);
 		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, at, will_wait);
 		if (idle >= 0)
-			wake(idle);
+			kick_idle(idle);
 		if (++looks == most)
 			break;
 	}
@@ -38,8 +38,8 @@ static __always_inline void offer_to_idle(s32 cpu)
 	offer_run_queue();
 	if (queue_ctx(shared_queue(cpu))->waiting > 0)
 		spill(shared_queue(cpu), MOST_LOOKS);
-	if (queue_ctx(bound_queue(cpu))->strays > 0)
-		spill(bound_queue(cpu), MOST_LOOKS);
+	if (queue_ctx(pinned_queue(cpu))->strays > 0)
+		spill(pinned_queue(cpu), MOST_LOOKS);
 	offer_fragments(cpu);
 }
 

@@ -69,7 +69,7 @@ struct sums {
 	u64 own_credit;
 	/* How far two tasks that are always there may be apart: all credits, and a slice, which
 	 * ends at the tick after its quantum. */
-	u64 bound;
+	u64 lag_limit;
 	/* How far behind the clock a task that slept may begin. */
 	u64 slept;
 	/* How far behind the clock a task counts that waits for another CPU. */
@@ -94,7 +94,7 @@ static __always_inline void sums_make(void)
 	sums.crowd = sums.round_ns / (policy.quantum_ns + policy.tick_ns);
 	sums.own_credit = policy.processor_ns + policy.llc_ns + policy.node_ns;
 	sums.foreign = sums.own_credit + policy.time_ns;
-	sums.bound = sums.foreign + policy.quantum_ns + policy.tick_ns + policy.fragment_ns;
+	sums.lag_limit = sums.foreign + policy.quantum_ns + policy.tick_ns + policy.fragment_ns;
 	sums.patience = watchdog_ns * 3 / 10 / policy.tick_ns;
 	sums.grace = watchdog_ns / 20 / policy.tick_ns;
 	while (sums.epoch_bits < 40 && 3ull << sums.epoch_bits <= policy.fragment_ns * 2)
@@ -107,7 +107,7 @@ struct queue_ctx {
 	u64 head;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
-	/* Of these, such as may run on other CPUs, in a bound queue; see places.h. */
+	/* Of these, such as may run on other CPUs, in a pinned queue; see places.h. */
 	s64 strays;
 	/* Of these, members of gangs; see gangs.h. */
 	s64 members;
@@ -147,7 +147,7 @@ struct cpu_ctx {
 	s32 left_alone;
 	/* A task may have waited for too long in its own queues, or in that one. */
 	bool has_late;
-	/* A member of the row that runs may wait in the bound queue; one of any row runs. */
+	/* A member of the row that runs may wait in the pinned queue; one of any row runs. */
 	bool has_member;
 	bool runs_member;
 	/* The task that ran here last, running or not. */
@@ -174,7 +174,7 @@ struct cell_ctx {
 	 * part. */
 	s64 waiting;
 	s64 outgoing;
-	/* Tasks in bound queues that may run on several CPUs. */
+	/* Tasks in pinned queues that may run on several CPUs. */
 	s64 strays;
 	/* The CPU whose shared queue's head is the cell's first. */
 	s32 first;

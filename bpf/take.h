@@ -25,7 +25,8 @@ verified_alone int take(s32 queue, s32 cpu)
 	return true;
 }
 
-/* A task of a cell's queues that may run here: of the shared ones, and strays of the bound ones. */
+/* A task of a cell's queues that may run here: of the shared ones, and strays of the pinned ones.
+ */
 verified_alone int take_from_cell(u32 cell, s32 cpu)
 {
 	u32 i;
@@ -59,7 +60,7 @@ verified_alone int take_anything(s32 cpu)
 
 	if (take_searched(NO_PID, cpu))
 		return true;
-	if (queue_ctx(bound_queue(cpu))->waiting > 0 && take(bound_queue(cpu), cpu))
+	if (queue_ctx(pinned_queue(cpu))->waiting > 0 && take(pinned_queue(cpu), cpu))
 		return true;
 	if (queue_ctx(shared_queue(cpu))->waiting > 0 && take(shared_queue(cpu), cpu))
 		return true;

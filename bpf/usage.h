@@ -8,7 +8,7 @@
  * to a CPU counts as
  *
  *   behind its clock by at most   if it
- *     sums.bound                    was there
+ *     sums.lag_limit                    was there
  *     sums.slept                    slept: so sleep is not saved
  *     sums.foreign                  waited for another CPU
  *   ahead of it by at most
@@ -23,7 +23,7 @@
  *
  * Usages on two CPUs compare only as long as their clocks say who had less to do. A CPU that idles
  * does not fall behind: its clock goes with those of busy ones. And a CPU where nobody waits has no
- * right to be behind by more than sums.bound one where somebody does.
+ * right to be behind by more than sums.lag_limit one where somebody does.
  */
 #ifndef HEARTH_USAGE_H
 #define HEARTH_USAGE_H
@@ -101,7 +101,7 @@ static __always_inline void clock_pass(s32 cpu, s32 other)
 static __always_inline void usage_catch_up(struct hearth_task *tc, s32 cpu)
 {
 	tc->usage = no_further_behind(tc->usage, cpu_ctx(cpu)->clock_ahead,
-				      weighed(sums.bound, tc->inverse_weight));
+				      weighed(sums.lag_limit, tc->inverse_weight));
 }
 
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to

@@ -80,7 +80,7 @@ verified_alone int take_late(s32 cpu)
 	s32 left = cc->left_alone;
 	u64 patience;
 
-	if (take_late_of(bound_queue(cpu), cpu, sums.patience) ||
+	if (take_late_of(pinned_queue(cpu), cpu, sums.patience) ||
 	    take_late_of(shared_queue(cpu), cpu, sums.patience)) {
 		came_from(cpu, HEARTH_SOURCE_LATE, cpu);
 		return true;
@@ -89,7 +89,7 @@ verified_alone int take_late(s32 cpu)
 	cc->left_alone = NO_QUEUE;
 	if (left < 0)
 		return false;
-	patience = is_bound_queue(left) ? 0 : sums.patience;
+	patience = is_pinned_queue(left) ? 0 : sums.patience;
 	if (!take_late_of(left, cpu, patience))
 		return false;
 	came_from(cpu, patience ? HEARTH_SOURCE_LATE : HEARTH_SOURCE_STRAY, cpu_of_queue(left));
@@ -97,12 +97,12 @@ verified_alone int take_late(s32 cpu)
 }
 
 /* At a tick: whether a queue of one of the others, the next in turn, wants help: if its own CPU
- * leaves it alone; or strays wait in its bound one behind more than wait here. */
+ * leaves it alone; or strays wait in its pinned one behind more than wait here. */
 static __always_inline void look_after_others(s32 cpu)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s32 other = cc->looked_after + 1;
-	struct queue_ctx *bound;
+	struct queue_ctx *pinned;
 
 	if (other >= (s32)topology.nr_cpus)
 		other = 0;
@@ -110,12 +110,12 @@ static __always_inline void look_after_others(s32 cpu)
 	if (other == cpu)
 		return;
 	clock_pass(cpu, other);
-	bound = queue_ctx(bound_queue(other));
+	pinned = queue_ctx(pinned_queue(other));
 	if (is_left_alone(shared_queue(other)))
 		cc->left_alone = shared_queue(other);
-	else if ((bound->strays > bound->members && waiting_at(other) > waiting_at(cpu) + 1) ||
-		 (bound->strays > 0 && is_left_alone(bound_queue(other))))
-		cc->left_alone = bound_queue(other);
+	else if ((pinned->strays > pinned->members && waiting_at(other) > waiting_at(cpu) + 1) ||
+		 (pinned->strays > 0 && is_left_alone(pinned_queue(other))))
+		cc->left_alone = pinned_queue(other);
 	if (cc->left_alone >= 0)
 		cc->has_late = true;
 	look_after_fragments(cpu, other);
@@ -124,7 +124,7 @@ static __always_inline void look_after_others(s32 cpu)
 /* At a tick: whether the CPU has to look for tasks that have waited for too long. */
 static __always_inline void look_for_late(s32 cpu)
 {
-	if (may_be_late(bound_queue(cpu), sums.patience) ||
+	if (may_be_late(pinned_queue(cpu), sums.patience) ||
 	    may_be_late(shared_queue(cpu), sums.patience))
 		cpu_ctx(cpu)->has_late = true;
 	look_after_others(cpu);

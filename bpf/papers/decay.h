@@ -196,7 +196,7 @@ static __always_inline void queues_renew(s32 cpu)
 		return;
 	papers_cpu(cpu)->queue_epoch = epoch;
 	queue_renew(shared_queue(cpu));
-	queue_renew(bound_queue(cpu));
+	queue_renew(pinned_queue(cpu));
 }
 
 #endif

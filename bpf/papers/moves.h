@@ -78,7 +78,7 @@ static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_tas
 {
 	s32 attached = attached_to(p, tc);
 
-	if (is_placed(tc))
+	if (is_planned(tc))
 		return idle_cpu_of_plan(p, tc);
 	if (attached >= 0)
 		return scx_bpf_test_and_clear_cpu_idle(attached) ? attached : NO_CPU;
@@ -107,7 +107,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 static __always_inline bool take_from_cpu(s32 other, s32 cpu)
 {
 	return (queue_ctx(shared_queue(other))->waiting > 0 && take(shared_queue(other), cpu)) ||
-	       (queue_ctx(bound_queue(other))->strays > 0 && take(bound_queue(other), cpu));
+	       (queue_ctx(pinned_queue(other))->strays > 0 && take(pinned_queue(other), cpu));
 }
 
 verified_alone int is_work_in(u32 index, s32 cpu)

@@ -56,7 +56,7 @@ static __always_inline s64 run_queue_waiting(void)
 static __always_inline bool run_queue_insert(struct task_struct *p, struct hearth_task *tc,
 					     u64 enq_flags)
 {
-	if (!has_run_queue() || is_placed(tc))
+	if (!has_run_queue() || is_planned(tc))
 		return false;
 	tc->queue = RUN_QUEUE;
 	tc->counted = 0;

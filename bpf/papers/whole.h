@@ -2,11 +2,10 @@
 /*
  * Fragments that are kept whole (data-affinity paper, section 3).
  *
- *   home      its tasks wait there, in the bound queue, and run nowhere else as long as it is whole
- *   batch     within an epoch of virtual time they run in succession (fragments.h)
- *   whole     a CPU that is idle, or has less to do, takes a fragment of which no task runs, with
- *             all its tasks. A fragment of which one runs is split only when CPUs have been idle
- *             beside it for long
+ *   home      its tasks wait there, in the pinned queue, and run nowhere else as long as it is
+ * whole batch     within an epoch of virtual time they run in succession (fragments.h) whole     a
+ * CPU that is idle, or has less to do, takes a fragment of which no task runs, with all its tasks.
+ * A fragment of which one runs is split only when CPUs have been idle beside it for long
  *
  * So a task may be moved from one queue to another while it leaves the first. It counts in both
  * until that is over, and who comes last counts it out.
@@ -23,7 +22,7 @@ static __always_inline bool is_kept_whole(struct hearth_task *tc)
 	return is_of_fragment(tc);
 }
 
-/* Its tasks wait in bound queues, which are not compared. */
+/* Its tasks wait in pinned queues, which are not compared. */
 static __always_inline u64 epoch_slack(void)
 {
 	return 0;
@@ -101,7 +100,7 @@ static __always_inline bool is_uneven(s32 one, s32 other)
 	return more > less + 1 && 4 * (more + 1) > 5 * (less + 1);
 }
 
-/* This CPU is about to move a task that waits in a bound queue to another: from here on it counts
+/* This CPU is about to move a task that waits in a pinned queue to another: from here on it counts
  * in both. Unless it has been taken, or another CPU moves it. */
 verified_alone int queue_moves(struct hearth_task *tc __arg_nonnull, s32 from, s32 to, u64 since)
 {
@@ -138,14 +137,14 @@ verified_alone int queue_moved(struct hearth_task *tc __arg_nonnull, s32 from, s
 /* Has a task wait at another CPU, from within a walk over the queue where it waits. Only of tasks
  * of fragments, which are counted nowhere else. The kernel does not move one that has come back
  * since the walk began. */
-#define fragment_task_move(it, p, tc, from, to)                                                 \
-	do {                                                                                    \
-		if (!queue_moves(tc, from, bound_queue(to), (p)->scx.runnable_at))              \
-			break;                                                                  \
-		scx_bpf_dsq_move_set_vtime(it, order_of(tc));                                   \
-		queue_moved(tc, from, bound_queue(to),                                          \
-			    scx_bpf_dsq_move_vtime(it, p, bound_queue(to), 0) ? bound_queue(to) \
-									      : from);          \
+#define fragment_task_move(it, p, tc, from, to)                                                   \
+	do {                                                                                      \
+		if (!queue_moves(tc, from, pinned_queue(to), (p)->scx.runnable_at))               \
+			break;                                                                    \
+		scx_bpf_dsq_move_set_vtime(it, order_of(tc));                                     \
+		queue_moved(tc, from, pinned_queue(to),                                           \
+			    scx_bpf_dsq_move_vtime(it, p, pinned_queue(to), 0) ? pinned_queue(to) \
+									       : from);           \
 	} while (0)
 
 /* A queue where tasks of fragments wait: the first that may run here. Those whose fragment has
@@ -166,7 +165,7 @@ verified_alone int take_of_fragments(s32 queue, s32 cpu)
 		if (home >= 0 && !fragment_claim(tc, cpu)) {
 			fragment_task_move(BPF_FOR_EACH_ITER, p, tc, queue, home);
 			if (claim_idle(home))
-				wake(home);
+				kick_idle(home);
 			continue;
 		}
 		return scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0);
@@ -242,13 +241,13 @@ verified_alone int fragment_move_here(s32 cpu)
 	u32 most_tasks;
 
 	pc->moves_from = NO_CPU;
-	if (is_left_alone(bound_queue(from)))
+	if (is_left_alone(pinned_queue(from)))
 		most_tasks = ~0u;
 	else if (is_uneven(from, cpu))
 		most_tasks = waiting_at(from) - waiting_at(cpu) - 1;
 	else
 		return 0;
-	return fragment_take(bound_queue(from), cpu, most_tasks, false);
+	return fragment_take(pinned_queue(from), cpu, most_tasks, false);
 }
 
 /* A CPU that would idle: whether fragments wait for others. */
@@ -261,10 +260,11 @@ verified_alone int fragment_take_any(s32 cpu)
 		s32 other = whole->member[i & (HEARTH_MAX_CPUS - 1)];
 		int moved;
 
-		if (other == cpu || papers_queue(bound_queue(other))->of_fragments <= 0)
+		if (other == cpu || papers_queue(pinned_queue(other))->of_fragments <= 0)
 			continue;
-		moved = fragment_take(bound_queue(other), cpu, ~0u, true);
-		if (moved == MOVED_TASK || (moved == MOVED_FRAGMENT && take(bound_queue(cpu), cpu)))
+		moved = fragment_take(pinned_queue(other), cpu, ~0u, true);
+		if (moved == MOVED_TASK ||
+		    (moved == MOVED_FRAGMENT && take(pinned_queue(cpu), cpu)))
 			return true;
 	}
 	return false;
@@ -272,8 +272,8 @@ verified_alone int fragment_take_any(s32 cpu)
 
 static __always_inline void look_after_fragments(s32 cpu, s32 other)
 {
-	if (papers_queue(bound_queue(other))->of_fragments > 0 &&
-	    (is_uneven(other, cpu) || is_left_alone(bound_queue(other))))
+	if (papers_queue(pinned_queue(other))->of_fragments > 0 &&
+	    (is_uneven(other, cpu) || is_left_alone(pinned_queue(other))))
 		papers_cpu(cpu)->moves_from = other;
 }
 
@@ -294,7 +294,7 @@ verified_alone int spill_fragments(s32 cpu)
 	struct task_struct *p;
 	u32 looks = 0;
 
-	bpf_for_each(scx_dsq, p, bound_queue(cpu), 0) {
+	bpf_for_each(scx_dsq, p, pinned_queue(cpu), 0) {
 		s32 idle;
 
 		if (++looks > MOST_LOOKS)
@@ -303,7 +303,7 @@ verified_alone int spill_fragments(s32 cpu)
 			continue;
 		idle = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 		if (idle >= 0)
-			wake(idle);
+			kick_idle(idle);
 		break;
 	}
 	return 0;
@@ -311,7 +311,7 @@ verified_alone int spill_fragments(s32 cpu)
 
 static __always_inline void offer_fragments(s32 cpu)
 {
-	if (papers_queue(bound_queue(cpu))->of_fragments > 0)
+	if (papers_queue(pinned_queue(cpu))->of_fragments > 0)
 		spill_fragments(cpu);
 }
 

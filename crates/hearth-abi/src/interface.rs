@@ -70,7 +70,7 @@ constants! { all {
     HEARTH_SOURCE_KERNEL => SOURCE_KERNEL: u32 = 6;
     /// [`Decision::source`]: the task had waited for too long.
     HEARTH_SOURCE_LATE => SOURCE_LATE: u32 = 7;
-    /// [`Decision::source`]: from the bound queue of a CPU where more wait.
+    /// [`Decision::source`]: from the pinned queue of a CPU where more wait.
     HEARTH_SOURCE_STRAY => SOURCE_STRAY: u32 = 8;
     /// [`Decision::source`]: a gang's, whose row it is.
     HEARTH_SOURCE_MEMBER => SOURCE_MEMBER: u32 = 9;
@@ -214,7 +214,7 @@ shared! {
         pub waiting: i64,
         /// Of these, such as may run beyond its part.
         pub outgoing: i64,
-        /// Tasks in its bound queues that may run on several CPUs.
+        /// Tasks in its pinned queues that may run on several CPUs.
         pub strays: i64,
         /// The CPU whose shared queue's head is the first.
         pub first: i32,
@@ -243,7 +243,7 @@ shared! {
         /// A task that had waited for too long, whatever its rank.
         #[serde(default)]
         pub late: u64,
-        /// From the bound queue of a CPU where more wait.
+        /// From the pinned queue of a CPU where more wait.
         #[serde(default)]
         pub strays: u64,
         /// A gang's, whose row it is.

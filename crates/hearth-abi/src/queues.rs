@@ -1,5 +1,5 @@
 //! Queue ids, as the scheduler numbers its dispatch queues: each CPU has one for tasks that others may
-//! take, and one for tasks that are bound to it.
+//! take, and one for tasks that are pinned to it.
 
 use crate::MAX_CPUS;
 use crate::declare::constants;
@@ -9,15 +9,15 @@ constants! { all {
     QUEUE_CPU_BITS => CPU_BITS: u32 = 9;
     /// The kind of the queue of tasks that any CPU may take.
     QUEUE_SHARED => SHARED: u32 = 0;
-    /// The kind of the queue of tasks that are bound to its CPU.
-    QUEUE_BOUND => BOUND: u32 = 1;
+    /// The kind of the queue of tasks that are pinned to its CPU.
+    QUEUE_PINNED => PINNED: u32 = 1;
 } }
 
 const _: () = assert!(1 << CPU_BITS == MAX_CPUS);
 
-/// A queue of a CPU: that of the tasks that are `bound` to it, or that of all others.
-pub const fn queue_of(cpu: usize, bound: bool) -> u64 {
-    ((if bound { BOUND } else { SHARED }) << CPU_BITS) as u64 | cpu as u64
+/// A queue of a CPU: that of the tasks that are `pinned` to it, or that of all others.
+pub const fn queue_of(cpu: usize, pinned: bool) -> u64 {
+    ((if pinned { PINNED } else { SHARED }) << CPU_BITS) as u64 | cpu as u64
 }
 
 /// The CPU whose queue this is; `None` of a number below 0, which is no queue.
@@ -32,8 +32,8 @@ mod tests {
     #[test]
     fn both_queues_of_a_cpu_are_its_own() {
         for cpu in [0, 7, MAX_CPUS - 1] {
-            for bound in [false, true] {
-                assert_eq!(cpu_of_queue(queue_of(cpu, bound) as i32), Some(cpu as i32));
+            for pinned in [false, true] {
+                assert_eq!(cpu_of_queue(queue_of(cpu, pinned) as i32), Some(cpu as i32));
             }
             assert_ne!(queue_of(cpu, false), queue_of(cpu, true));
         }

@@ -27,7 +27,7 @@ pub enum Source {
     Kernel,
     /// It had waited for too long.
     Late,
-    /// From the bound queue of a CPU where more wait.
+    /// From the pinned queue of a CPU where more wait.
     Stray,
     /// Of a gang, whose row it is.
     Member,

@@ -301,12 +301,12 @@ impl Run {
     fn check_heads(&self) -> Result<(), Violation> {
         let refused = |error: Error| Violation::Refused(error.to_string());
         for cpu in 0..self.cpus.len() {
-            for bound in [false, true] {
-                let waiting = self.machine.waiting_in(queue_of(cpu, bound));
+            for pinned in [false, true] {
+                let waiting = self.machine.waiting_in(queue_of(cpu, pinned));
                 if waiting.is_some_and(|waiting| waiting > 0)
-                    && !self.machine.scheduler().has_head(cpu, bound).map_err(refused)?
+                    && !self.machine.scheduler().has_head(cpu, pinned).map_err(refused)?
                 {
-                    return Err(Violation::Hidden { cpu, bound, at_ns: self.machine.now_ns() });
+                    return Err(Violation::Hidden { cpu, pinned, at_ns: self.machine.now_ns() });
                 }
             }
         }

@@ -113,8 +113,8 @@ pub enum Violation {
     Hidden {
         /// The CPU whose queue it is.
         cpu: usize,
-        /// Whether it is the queue of tasks that are bound to the CPU.
-        bound: bool,
+        /// Whether it is the queue of tasks that are pinned to the CPU.
+        pinned: bool,
         /// When it was found out.
         at_ns: u64,
     },
@@ -136,8 +136,8 @@ impl Display for Violation {
             Self::IdleBesideWork { cpu, task, at_ns } => {
                 write!(f, "at {} ms CPU {cpu} idles although task {task} waits", ms(at_ns))
             }
-            Self::Hidden { cpu, bound, at_ns } => {
-                let tasks = if *bound { "bound" } else { "free" };
+            Self::Hidden { cpu, pinned, at_ns } => {
+                let tasks = if *pinned { "pinned" } else { "free" };
                 write!(f, "at {} ms CPU {cpu} does not know that {tasks} tasks wait for it", ms(at_ns))
             }
             Self::Deadlock { at_ns } => write!(f, "at {} ms no CPU can go on", ms(at_ns)),

@@ -90,13 +90,13 @@ impl Scheduler {
     }
 
     /// Whether a CPU's queue has a head: the first of the tasks that any CPU may take, or of those that
-    /// are bound to this one.
-    pub fn has_head(&self, cpu: usize, bound: bool) -> Result<bool, Error> {
+    /// are pinned to this one.
+    pub fn has_head(&self, cpu: usize, pinned: bool) -> Result<bool, Error> {
         // SAFETY: inspect.h defines it with this type, and no callback runs meanwhile.
         unsafe {
             let name = c"hearth_has_head".to_bytes_with_nul();
             let has_head = self.library.get::<extern "C" fn(i32) -> bool>(name).map_err(Error::other)?;
-            Ok(has_head(seam::queue_of(cpu, bound) as i32))
+            Ok(has_head(seam::queue_of(cpu, pinned) as i32))
         }
     }
 
