@@ -121,6 +121,38 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 		offer_elsewhere(cpu);
 }
 
+/* What the first task of a queue asks for. */
+verified_alone u64 head_request(s32 queue)
+{
+	struct task_struct *p = dsq_first(queue);
+	struct hearth_task *tc = p ? task_ctx(p) : NULL;
+
+	return tc ? tc->request : 0;
+}
+
+static __always_inline s64 rank_unasked(s64 rank, u64 request)
+{
+	return rank == HEARTH_NO_RANK ? rank : rank - (s64)request;
+}
+
+/* Whether a candidate of another CPU ranks first here also if nobody asked for anything. What a
+ * task asks for (preempt.h) has it wait for those of its own CPU. To others it is no closer to
+ * having had its due for that, and who waits for one of them stays where its data is. */
+verified_alone int is_due_here(s32 cpu, s64 kept_rank)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	s32 shared = shared_queue(cpu), pinned = pinned_queue(cpu);
+	s64 least = rank_unasked(kept_rank, cc->kept_request);
+	s64 first = rank_unasked(rank_of_head(shared, cpu), head_request(shared));
+
+	if (first < least)
+		least = first;
+	first = rank_unasked(rank_of_head(pinned, cpu), head_request(pinned));
+	if (first < least)
+		least = first;
+	return rank_unasked(cc->best.rank, head_request(cc->best.queue)) <= least;
+}
+
 /* For who traces: all that is considered. */
 verified_alone int candidates_tell(s32 cpu, s64 kept_rank)
 {

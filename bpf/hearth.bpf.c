@@ -163,6 +163,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			usage_update(prev, tc);
 			usage_request(prev, tc);
 			kept_rank = running_rank(tc, cpu);
+			cc->kept_request = tc->request;
 		}
 	}
 	out_of_work_note(cpu, is_runnable);

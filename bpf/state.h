@@ -126,6 +126,8 @@ struct cpu_ctx {
 	/* Of the task that runs here, with and without its credit. */
 	s64 running_rank;
 	u64 running_usage;
+	/* What the task asks for that would go on here; see candidates.h. */
+	u64 kept_request;
 	/* What it asks for, and when all this was noted. */
 	u64 running_request;
 	u64 noted_ns;

@@ -102,6 +102,9 @@ static __always_inline bool take_best(s32 cpu, s64 kept_rank)
 	if (tracing)
 		candidates_tell(cpu, kept_rank);
 	candidates_offer(cpu, ALL_CANDIDATES);
+	if (best->rank != HEARTH_NO_RANK && best->rank <= kept_rank &&
+	    kind_of(best, cpu) == CANDIDATE_ELSEWHERE && !is_due_here(cpu, kept_rank))
+		candidates_offer(cpu, ALL_CANDIDATES & ~CANDIDATE_ELSEWHERE);
 	if (best->rank != HEARTH_NO_RANK && best->rank <= kept_rank) {
 		if (take_candidate(best, cpu) || take_next_best(cpu, kept_rank))
 			return true;
