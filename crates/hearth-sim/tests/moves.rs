@@ -283,6 +283,36 @@ fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum()
     assert!(heavy < 30, "of great weight preempted {heavy} times");
 }
 
+/// Each CPU computes. Half as many tasks, which begin on one of them, wake now and then for a little: how often these moved
+/// in 40 runs each.
+fn moves_among_computations() -> usize {
+    let machine = machine();
+    let cpus = machine.cpus();
+    let computes = |_| -> Body { Box::new(|cpu| spin(cpu, 80)) };
+    let wakes = |task: u64| -> Body {
+        Box::new(move |cpu| {
+            only(cpu, &[HERE]);
+            spin(cpu, 2);
+            assert!(cpu.set_mask(cpu.task(), CpuSet::ALL));
+            for wake in 40..80 {
+                let at_ns = wake * MS + wake * (task + 3) * 7919 % 13 * 17 * US;
+                cpu.sleep_ns(at_ns.saturating_sub(cpu.now_ns()));
+                compute_ns(cpu, 100 * US);
+            }
+        })
+    };
+    let tasks = (0..cpus).map(computes).chain((0..cpus as u64 / 2).map(wakes)).collect();
+    let result = run_on(&machine, "fair", false, tasks);
+    let moves = |task| ran(&result, task).windows(2).filter(|pair| pair[0].cpu != pair[1].cpu).count();
+    (cpus..cpus + cpus / 2).map(moves).sum()
+}
+
+#[test]
+fn who_wakes_for_a_little_stays_where_it_is_though_others_have_asked_for_a_quantum() {
+    let moves = moves_among_computations();
+    assert!(moves < 100, "{moves} moves in 640 runs");
+}
+
 /// One thread has work for a pool of others as soon as they have answered, 10,000 times: when a thread moves to another
 /// CPU, from the first of these on, as far as the timeline knows. Where threads are held to the first CPUs until then,
 /// each has run for longer there than any move costs.
