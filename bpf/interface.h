@@ -32,8 +32,6 @@ enum hearth_flags {
 	HEARTH_COMPLEX = 1 << 0,
 	/* Each task stays on one CPU for life. */
 	HEARTH_ATTACHED = 1 << 1,
-	/* fair: a task moves when that pays: hearth.bpf.c. All else: papers.bpf.c. */
-	HEARTH_STEADY = 1 << 2,
 };
 
 /* A policy: one row of the tables in policies/. Read-only while running. */

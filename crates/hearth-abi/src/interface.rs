@@ -52,8 +52,6 @@ constants! { all {
     HEARTH_COMPLEX => COMPLEX: u32 = 1 << 0;
     /// [`Policy::flags`]: each task stays on one CPU for life.
     HEARTH_ATTACHED => ATTACHED: u32 = 1 << 1;
-    /// [`Policy::flags`]: a task moves when that pays, and who wakes waits its turn.
-    HEARTH_STEADY => STEADY: u32 = 1 << 2;
     /// [`Decision::source`]: no task, the CPU goes idle.
     HEARTH_SOURCE_IDLE => SOURCE_IDLE: u32 = 0;
     /// [`Decision::source`]: the task was running here, and goes on.
@@ -110,7 +108,7 @@ shared! {
         pub fade_milli: u32,
         /// [`FIXED`], [`FAIR`], [`SYSTEM_V`], [`BSD`] or [`KERNEL`].
         pub discipline: u32,
-        /// [`COMPLEX`], [`ATTACHED`] and [`STEADY`].
+        /// [`COMPLEX`] and [`ATTACHED`].
         pub flags: u32,
         /// 0.
         pub pad: u32,
@@ -252,16 +250,16 @@ shared! {
         /// One of a fragment whose others run at its home.
         #[serde(default)]
         pub fragments: u64,
-        /// [`STEADY`]: waits that ended where they began, though a CPU of the same cache idled.
+        /// Of steady policies: waits that ended where they began, though a CPU of the same cache idled.
         #[serde(default)]
         pub stayed_near: u64,
-        /// [`STEADY`]: though one beyond that cache idled.
+        /// Of steady policies: though one beyond that cache idled.
         #[serde(default)]
         pub stayed_far: u64,
-        /// [`STEADY`]: for how long those waited beside idle CPUs.
+        /// Of steady policies: for how long those waited beside idle CPUs.
         #[serde(default)]
         pub stayed_ns: u64,
-        /// [`STEADY`]: a task that had paid for the move was left, for this CPU is soon wanted again.
+        /// Of steady policies: a task that had paid for the move was left, for this CPU is soon wanted again.
         #[serde(default)]
         pub brief: u64,
         /// It was woken for a task that another CPU has taken.
@@ -370,23 +368,23 @@ shared! {
         pub moves: [u64; 3],
         /// How often it went on by its credit, past a waiting task that had had less.
         pub by_credit: u64,
-        /// [`STEADY`]: since when it waits, as far as that is not collected.
+        /// Of steady policies: since when it waits, as far as that is not collected.
         pub waits_since: u64,
-        /// [`STEADY`]: for how long it has waited beside idle CPUs since it last paid for a move.
+        /// Of steady policies: for how long it has waited beside idle CPUs since it last paid for a move.
         pub waited_ns: u64,
-        /// [`STEADY`]: the same, beside idle CPUs of its own cache.
+        /// Of steady policies: the same, beside idle CPUs of its own cache.
         pub waited_near_ns: u64,
-        /// [`STEADY`]: what both were when it came to wait.
+        /// Of steady policies: what both were when it came to wait.
         pub waited_before_ns: u64,
         /// See `waited_before_ns`.
         pub waited_near_before_ns: u64,
-        /// [`STEADY`]: how long it usually runs before it sleeps.
+        /// Of steady policies: how long it usually runs before it sleeps.
         pub usually_ns: u64,
-        /// [`STEADY`]: the CPU time that it had when it last woke.
+        /// Of steady policies: the CPU time that it had when it last woke.
         pub woke_ns: u64,
-        /// [`STEADY`]: the CPU time that it had when it came to its CPU.
+        /// Of steady policies: the CPU time that it had when it came to its CPU.
         pub came_ns: u64,
-        /// [`STEADY`]: what it asks for beyond what it has had.
+        /// Of steady policies: what it asks for beyond what it has had.
         pub request: u64,
         /// Of its weight: its slice.
         pub slice_ns: u64,

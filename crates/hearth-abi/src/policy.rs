@@ -1,6 +1,6 @@
 //! A policy in the form that the scheduler reads.
 
-use crate::{ATTACHED, BSD, COMPLEX, FAIR, FIXED, KERNEL, Policy, STEADY, SYSTEM_V};
+use crate::{ATTACHED, BSD, COMPLEX, FAIR, FIXED, KERNEL, Policy, SYSTEM_V};
 use hearth_policy::Discipline;
 
 impl Policy {
@@ -25,9 +25,7 @@ impl Policy {
                 Discipline::Bsd => BSD,
                 Discipline::Kernel => KERNEL,
             },
-            flags: flag(policy.complex, COMPLEX)
-                | flag(policy.attached, ATTACHED)
-                | flag(policy.steady, STEADY),
+            flags: flag(policy.complex, COMPLEX) | flag(policy.attached, ATTACHED),
             pad: 0,
         }
     }
