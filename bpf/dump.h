@@ -13,9 +13,9 @@
 
 static __always_inline void dump_all(void)
 {
-	scx_bpf_dump("hearth: plan %lu in shape %lu; %ld wait in the run queue; row %u\n",
-		     published >> HEARTH_PUBLISHED_SEQUENCE, (u64)shape_index(published),
-		     run_queue_waiting(), row_now);
+	scx_bpf_dump("hearth: plan %lu in shape %lu; row %u; %ld wait in a queue of all CPUs\n",
+		     published >> HEARTH_PUBLISHED_SEQUENCE, (u64)shape_index(published), row_now,
+		     run_queue_waiting());
 }
 
 static __always_inline void dump_cpu(s32 cpu, bool idle)

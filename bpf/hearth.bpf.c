@@ -145,7 +145,6 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc = NULL;
 
-	cc->is_held = false;
 	if (stalls) {
 		if (is_runnable)
 			task_set_slice(prev, sums.slice);
@@ -306,6 +305,11 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
 	queue_left(tc);
 	fragment_ran(tc);
 	fragment_leave(tc);
+	/* The kernel tells nobody that such a one has taken the CPU (hearth_cpu_release). */
+	if (keeps_cpu(p)) {
+		cpu_ctx(scx_bpf_task_cpu(p))->is_held = true;
+		offer_to_idle(scx_bpf_task_cpu(p));
+	}
 }
 
 /* A CPU goes idle. A task that came to wait after the CPU had looked has not seen it
@@ -317,6 +321,7 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 		cpu_ctx(cpu)->is_claimed = false;
 		return;
 	}
+	cpu_ctx(cpu)->is_held = false;
 	if (tracing)
 		decision_idle(cpu);
 	if (is_work_for(cpu))

@@ -158,7 +158,8 @@ struct cpu_ctx {
 	bool expired;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
-	/* A higher class has it: what waits here waits for nobody. */
+	/* A higher class has it, until a task runs here or it idles: what waits here waits for
+	 * nobody. (Dispatch is called meanwhile, too.) */
 	bool is_held;
 	/* It has no task to go on with, and none waits here. */
 	bool is_out_of_work;

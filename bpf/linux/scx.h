@@ -138,6 +138,9 @@ static __always_inline bool is_core_idle(s32 cpu)
 	return is_idle;
 }
 
+/* Whether a task that leaves for another class goes on running: nobody may take its CPU. */
+#define keeps_cpu(p) scx_bpf_task_running(p)
+
 /* Whether a task may run only where it is, for a moment: its mask may not say so yet. Of the task
  * that runs this program, the program itself is one reason. */
 static __always_inline bool is_migration_disabled(struct task_struct *p)

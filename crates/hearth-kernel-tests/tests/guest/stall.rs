@@ -83,9 +83,10 @@ fn the_kernels_account_is_saved() {
 fn the_account_has_what_the_scheduler_knows_of_the_machine_its_cpus_and_tasks() {
     let Some(output) = output() else { return };
     let dump = text(output, "dump");
-    assert!(dump.contains("wait in the run queue"), "{dump}");
+    assert!(dump.contains("wait in a queue of all CPUs"), "{dump}");
     // CPU 2 is held: the spinner waits in its pinned queue, whether or not it has run there.
     assert!(dump.contains("in the pinned one: 0 may run elsewhere"), "{dump}");
+    assert!(dump.contains("held by a higher class 1"), "{dump}");
     assert!(dump.lines().any(|line| line.contains("weight 100; queue 514")), "{dump}");
 }
 
