@@ -13,8 +13,7 @@
  *             wait (waits.h)
  *   pinned    it may run on this CPU alone
  *
- * A member of a gang (gangs.h) is a stray of its column. A task of a fragment (fragments.h) waits
- * in the pinned queue of the fragment's home.
+ * A member of a gang (gangs.h) is a stray of its column.
  *
  * So no busy CPU meets a task that it may not run, and looking for work costs the same
  * whatever the masks. In each cell of a shape, the CPUs of one part and cache domain, tasks

@@ -4,7 +4,7 @@
  * kernel ends a slice at the first tick after it is used up.
  *
  *   quantum less a tick            so the quantum is the longest that a task runs unasked
- *   x slice_permille / 1000        what a plan says of the task (places.h)
+ *   x slice_permille / 1000        what a plan says of the task (plans.h)
  *   x weight / common weight       for a task of less than the common weight: it is charged
  *                                  more for the same time, and would wait the longer for it
  *   round / tasks that wait        where so many wait for the CPU that a round of quanta

@@ -8,7 +8,7 @@
  * to a CPU counts as
  *
  *   behind its clock by at most   if it
- *     sums.lag_limit                    was there
+ *     sums.lag_limit                was there
  *     sums.slept                    slept: so sleep is not saved
  *     sums.foreign                  waited for another CPU
  *   ahead of it by at most

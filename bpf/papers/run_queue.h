@@ -2,7 +2,7 @@
 /*
  * The run queue: one for the machine, as in the UNIX of the papers (disciplines system-v and
  * 4.3bsd). Tasks wait in it in the order in which they came, all but those that a plan has placed
- * (places.h). A CPU that looks for work searches it: the least rank runs, and of equals who came
+ * (plans.h). A CPU that looks for work searches it: the least rank runs, and of equals who came
  * first. Credits count then, and at no other time.
  *
  * attached: a task stays for life on the CPU where it first ran, and so do the tasks that it makes.

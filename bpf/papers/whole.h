@@ -3,9 +3,11 @@
  * Fragments that are kept whole (data-affinity paper, section 3).
  *
  *   home      its tasks wait there, in the pinned queue, and run nowhere else as long as it is
- * whole batch     within an epoch of virtual time they run in succession (fragments.h) whole     a
- * CPU that is idle, or has less to do, takes a fragment of which no task runs, with all its tasks.
- * A fragment of which one runs is split only when CPUs have been idle beside it for long
+ *             whole
+ *   batch     within an epoch of virtual time they run in succession (fragments.h)
+ *   whole     a CPU that is idle, or has less to do, takes a fragment of which no task runs, with
+ *             all its tasks. A fragment of which one runs is split only when CPUs have been idle
+ *             beside it for long
  *
  * So a task may be moved from one queue to another while it leaves the first. It counts in both
  * until that is over, and who comes last counts it out.
