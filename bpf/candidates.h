@@ -54,18 +54,6 @@ static __always_inline s64 running_rank(struct hearth_task *tc, s32 cpu)
 	return is_in_row(tc) ? FIRST_RANK : rank(order_of(tc), running_credit(tc, cpu));
 }
 
-/* Notes what who wakes is compared with. */
-static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
-{
-	struct cpu_ctx *cc = cpu_ctx(cpu);
-
-	cc->inverse_weight = tc->inverse_weight;
-	cc->running_rank = running_rank(tc, cpu);
-	cc->running_usage = usage_of(tc);
-	cc->running_request = tc->request;
-	cc->noted_ns = scx_bpf_now();
-}
-
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
  * queues of a cell but the own one grant the same credit. */
 verified_alone int offer_elsewhere(s32 cpu)
@@ -135,22 +123,22 @@ static __always_inline s64 rank_unasked(s64 rank, u64 request)
 	return rank == HEARTH_NO_RANK ? rank : rank - (s64)request;
 }
 
+static __always_inline s64 rank_of_head_unasked(s32 queue, s32 cpu)
+{
+	return rank_unasked(rank_of_head(queue, cpu), head_request(queue));
+}
+
 /* Whether a candidate of another CPU ranks first here also if nobody asked for anything. What a
  * task asks for (preempt.h) has it wait for those of its own CPU. To others it is no closer to
  * having had its due for that, and who waits for one of them stays where its data is. */
 verified_alone int is_due_here(s32 cpu, s64 kept_rank)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	s32 shared = shared_queue(cpu), pinned = pinned_queue(cpu);
-	s64 least = rank_unasked(kept_rank, cc->kept_request);
-	s64 first = rank_unasked(rank_of_head(shared, cpu), head_request(shared));
+	s64 rank = rank_unasked(cc->best.rank, head_request(cc->best.queue));
 
-	if (first < least)
-		least = first;
-	first = rank_unasked(rank_of_head(pinned, cpu), head_request(pinned));
-	if (first < least)
-		least = first;
-	return rank_unasked(cc->best.rank, head_request(cc->best.queue)) <= least;
+	return rank <= rank_unasked(kept_rank, cc->kept_request) &&
+	       rank <= rank_of_head_unasked(shared_queue(cpu), cpu) &&
+	       rank <= rank_of_head_unasked(pinned_queue(cpu), cpu);
 }
 
 /* For who traces: all that is considered. */

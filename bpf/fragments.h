@@ -42,10 +42,6 @@ _Static_assert(1 << FRAGMENT_BITS == HEARTH_MAX_FRAGMENTS, "an index has room fo
 #define TASKS_SHIFT 32
 #define ONE_RUNS (1ull << RUNS_SHIFT)
 #define ONE_TASK (1ull << TASKS_SHIFT)
-/* A change of the word that others keep from being made is tried so often. */
-#define MOST_TRIES 16
-/* Tasks of fragments that a CPU looks at to move one. */
-#define MOST_OF_FRAGMENT 64
 
 struct fragment {
 	/* Of the process, and the number in it; 0 if the place has never been used. */

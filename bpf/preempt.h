@@ -21,6 +21,17 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 			      : 0;
 }
 
+/* Notes what who wakes is compared with. */
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	cc->inverse_weight = tc->inverse_weight;
+	cc->running_usage = usage_of(tc);
+	cc->running_request = tc->request;
+	cc->noted_ns = scx_bpf_now();
+}
+
 /* Whether a task of this usage comes before who runs by a quantum. Who runs is charged up
  * to now, not to the last tick. */
 static __always_inline bool comes_first(u64 usage, s32 cpu)

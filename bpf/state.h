@@ -53,7 +53,6 @@ enum distance {
 	DISTANCE_CACHE = 0,
 	DISTANCE_NODE = 1,
 	DISTANCE_MACHINE = 2,
-	NR_DISTANCES = 3,
 };
 
 /* What CPUs write without a lock lies in lines of their own. */
@@ -123,8 +122,7 @@ struct cpu_ctx {
 	/* Where nobody waits: the greatest clock of those far ahead, where somebody does, or 0; see
 	 * candidates.h. */
 	u64 clock_ahead;
-	/* Of the task that runs here, with and without its credit. */
-	s64 running_rank;
+	/* Of the task that runs here. */
 	u64 running_usage;
 	/* What the task asks for that would go on here; see candidates.h. */
 	u64 kept_request;

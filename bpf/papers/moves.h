@@ -134,6 +134,8 @@ static __always_inline bool is_work_for(s32 cpu)
 	return is_work_in(now, cpu) || (before != now && is_work_in(before, cpu));
 }
 
+/* See preempt.h. */
+static void running_note(struct hearth_task *tc, s32 cpu);
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull);
 

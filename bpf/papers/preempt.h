@@ -11,6 +11,16 @@
 
 #include "run_queue.h"
 
+/* Notes what who wakes is compared with. */
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+{
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	cc->inverse_weight = tc->inverse_weight;
+	cc->running_usage = usage_of(tc);
+	papers_cpu(cpu)->running_rank = running_rank(tc, cpu);
+}
+
 /* Whether it did. */
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
@@ -23,7 +33,7 @@ verified_alone int preempt(struct task_struct *p __arg_trusted,
 		if (!may_take(p, tc, cpu) || usage_of(tc) >= cc->running_usage)
 			return false;
 	} else if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-		   rank_of_task(tc, p->pid, cpu, 0) >= cc->running_rank) {
+		   rank_of_task(tc, p->pid, cpu, 0) >= papers_cpu(cpu)->running_rank) {
 		return false;
 	}
 	stats_count(&stats_of(cpu)->preempted);

@@ -20,6 +20,8 @@ struct papers_queue {
 struct papers_cpu {
 	/* The decay that the order of the queues has seen. */
 	u64 queue_epoch;
+	/* Of the task that runs here. */
+	s64 running_rank;
 	/* The CPU from whose queue a fragment is to be moved here, or NO_CPU. */
 	s32 moves_from;
 	/* Of a walk over a queue: tasks looked at, and the least usage of those that may run here.

@@ -19,6 +19,11 @@
 #include "../take.h"
 #include "../waits.h"
 
+/* A change of the word that others keep from being made is tried so often. */
+#define MOST_TRIES 16
+/* Tasks of fragments that a CPU looks at to move one. */
+#define MOST_OF_FRAGMENT 64
+
 static __always_inline bool is_kept_whole(struct hearth_task *tc)
 {
 	return is_of_fragment(tc);

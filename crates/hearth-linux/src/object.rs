@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 /// What is set before an object is loaded.
 pub(crate) struct Setup {
     pub(crate) policy: seam::Policy,
-    pub(crate) topology: Box<seam::Topology>,
-    pub(crate) shape: Box<seam::Shape>,
+    pub(crate) topology: seam::Topology,
+    pub(crate) shape: seam::Shape,
     pub(crate) watchdog_ms: u32,
     pub(crate) stalls: bool,
     /// More flags of sched_ext's.
@@ -28,8 +28,8 @@ pub(crate) trait Object {
     fn tasks(&self) -> &dyn MapCore;
     /// The ring of decisions.
     fn decisions(&self) -> &dyn MapCore;
-    /// The memory in which its globals lie.
-    fn data(&self) -> BorrowedFd<'_>;
+    /// The memory in which its globals lie, and what lies where.
+    fn data(&self) -> (BorrowedFd<'_>, Layout);
     /// The programs `hearth_register` and `hearth_switched`.
     fn words(&self) -> [BorrowedFd<'_>; 2];
     /// Where its globals are, for as long as it lives.
@@ -69,11 +69,6 @@ pub(crate) fn load(policy: &Policy, setup: &Setup) -> Result<Box<dyn Object>, Er
     if policy.steady { hearth::load(setup) } else { papers::load(setup) }
 }
 
-/// The layout of the object that has a policy.
-pub(crate) fn layout(policy: &Policy) -> Layout {
-    if policy.steady { hearth::LAYOUT } else { papers::LAYOUT }
-}
-
 macro_rules! object {
     ($name:ident, $skeleton:literal, $Builder:ident, $Open:ident, $Skel:ident) => {
         pub(crate) mod $name {
@@ -92,7 +87,7 @@ macro_rules! object {
                 include!(concat!(env!("OUT_DIR"), $skeleton));
             }
 
-            pub(super) const LAYOUT: Layout = Layout {
+            const LAYOUT: Layout = Layout {
                 size: size_of::<bss>(),
                 published: offset_of!(bss, published),
                 shapes: offset_of!(bss, shapes),
@@ -116,8 +111,8 @@ macro_rules! object {
                     &self.skeleton.maps.decisions
                 }
 
-                fn data(&self) -> BorrowedFd<'_> {
-                    self.skeleton.maps.bss.as_fd()
+                fn data(&self) -> (BorrowedFd<'_>, Layout) {
+                    (self.skeleton.maps.bss.as_fd(), LAYOUT)
                 }
 
                 fn words(&self) -> [BorrowedFd<'_>; 2] {
@@ -164,11 +159,11 @@ macro_rules! object {
                 let constants = open.maps.rodata.initial_value_mut().unwrap_or_default();
                 let mut put = |offset: usize, value: &[u8]| write(constants, offset, value, "read-only data");
                 put(offset_of!(rodata, policy), bytes_of(&setup.policy))?;
-                put(offset_of!(rodata, topology), bytes_of(&*setup.topology))?;
+                put(offset_of!(rodata, topology), bytes_of(&setup.topology))?;
                 put(offset_of!(rodata, watchdog_ms), &setup.watchdog_ms.to_ne_bytes())?;
                 put(offset_of!(rodata, stalls), &[u8::from(setup.stalls)])?;
                 let data = open.maps.bss.initial_value_mut().unwrap_or_default();
-                write(data, LAYOUT.shapes, bytes_of(&*setup.shape), "data")?;
+                write(data, LAYOUT.shapes, bytes_of(&setup.shape), "data")?;
                 // SAFETY: the pointer is to the operations of this very object, which nothing else uses yet.
                 let operations = unsafe { &mut *open.struct_ops.hearth_ops };
                 operations.timeout_ms = setup.watchdog_ms;
@@ -199,8 +194,8 @@ macro_rules! object {
                     let domains = [vec![0, 1], vec![2, 3]];
                     let setup = Setup {
                         policy: seam::Policy::new(&Policy::affinity(3, 2), 4_000_000),
-                        topology: Box::new(seam::Topology::new(4, &domains, |cpu| cpu / 2).unwrap()),
-                        shape: Box::new(seam::Shape::undivided(&domains)),
+                        topology: seam::Topology::new(4, &domains, |cpu| cpu / 2).unwrap(),
+                        shape: seam::Shape::undivided(&domains),
                         watchdog_ms: 2_000,
                         stalls: true,
                         flags: 0,

@@ -65,7 +65,6 @@ impl Exit {
 /// The scheduler, loaded. Dropping it gives the CPUs back to the kernel's own.
 pub struct Scheduler {
     object: Box<dyn Object>,
-    layout: Layout,
     // Mapped while somebody traces, for it is as large as the rest of the process.
     decisions: Option<Decisions>,
     cpus: Vec<usize>,
@@ -85,8 +84,8 @@ impl Scheduler {
         log::keep();
         let setup = Setup {
             policy: seam::Policy::new(&policy.on(costs), kernel::tick_ns()),
-            topology: Box::new(shape::topology(host, costs)?),
-            shape: Box::new(seam::Shape::undivided(&host.domains())),
+            topology: shape::topology(host, costs)?,
+            shape: seam::Shape::undivided(&host.domains()),
             watchdog_ms: options.watchdog_ms(),
             stalls: options.stalls,
             flags: flags(&options),
@@ -96,13 +95,13 @@ impl Scheduler {
         };
         let object = object::load(policy, &setup)?;
         let cpus = host.cpus.iter().map(|cpu| cpu.id).collect();
-        let (layout, heeds_words) = (object::layout(policy), setup.heeds_words);
-        Ok(Self { object, layout, decisions: None, cpus, heeds_words })
+        Ok(Self { object, decisions: None, cpus, heeds_words: setup.heeds_words })
     }
 
     /// The map of what it remembers of tasks; its memory, and what lies where in that.
     pub(crate) fn maps(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>, Layout) {
-        (self.object.tasks().as_fd(), self.object.data(), self.layout)
+        let (data, layout) = self.object.data();
+        (self.object.tasks().as_fd(), data, layout)
     }
 
     /// The programs that know where tasks declare the data that they work on, if the policy heeds that.
