@@ -309,7 +309,7 @@ def programs(cpus, size):
                          before=REDIS.format(last=cpus // 2 - 1), judged_by="requests_per_s"),
         "nginx": web(cpus // 2, scaled(4000, 100)),
         "python": Program(f"{jobs} copies of a script: texts, counting, JSON", [PYTHON],
-                          [PYTHON, "-I", "-S", "script.py", str(scaled(9000, 300))], jobs,
+                          [PYTHON, "-I", "-S", "script.py", str(scaled(4000, 300))], jobs,
                           files=lambda: ["lib:/usr/lib"], prepare=python),
         "stencil": parallel(f"an OpenMP stencil of {cpus} threads", "stencil", 600_000, scaled(60), "-fopenmp"),
         "cg": parallel(f"conjugate gradients by OpenMP, {cpus} threads", "cg", 384, scaled(60), "-fopenmp", "-lm"),

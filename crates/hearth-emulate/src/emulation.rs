@@ -66,7 +66,7 @@ pub struct Run {
     pub scheduler: String,
     /// The seed.
     pub seed: u64,
-    /// The round, from 1, of those of its guest; 0 of what only prepares it.
+    /// The round, from 1, of those of its guest.
     pub round: u32,
     /// Picoseconds of a cycle of the machine.
     pub cycle_ps: u64,
@@ -146,7 +146,7 @@ impl Emulation {
                 region,
             })
         };
-        let runs: Vec<Result<Run, EmulateError>> = job.rounds.clone().map(of_round).collect();
+        let runs: Vec<Result<Run, EmulateError>> = job.counted().map(of_round).collect();
         if let Some(slot) = slot {
             slot.keep(&runs)?;
         }

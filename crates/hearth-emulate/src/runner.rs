@@ -14,7 +14,7 @@ pub struct Job {
     /// What varies between guests: with the round it draws when and in what order copies start, and which page frames
     /// are free.
     pub seed: u64,
-    /// The numbers of its rounds: from 1, or from 0 for one that only prepares the guest.
+    /// The numbers of its rounds: from 1, or from 0 for one that only prepares the guest, and is not counted.
     pub rounds: RangeInclusive<u32>,
     /// All that is drawn is drawn once more.
     pub is_again: bool,
@@ -25,9 +25,14 @@ impl Job {
     pub fn one(scheduler: Scheduler, seed: u64) -> Self {
         Self { scheduler, seed, rounds: 1..=1, is_again: false }
     }
+
+    /// The rounds of which something comes.
+    pub fn counted(&self) -> impl Iterator<Item = u32> + use<> {
+        self.rounds.clone().filter(|&round| round > 0)
+    }
 }
 
-/// What came of a guest: of each of its rounds, or why there is none.
+/// What came of a guest: of each of its rounds that counts, or why there is none.
 pub type Outcome = Result<Vec<Result<Run, EmulateError>>, EmulateError>;
 
 /// Is told how far the runs are.

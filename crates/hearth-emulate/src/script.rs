@@ -114,7 +114,11 @@ pub(crate) fn text(work: &Work, job: &Job) -> String {
 fn round_text(work: &Work, round: u32, seed: u64, lasts: &str) -> String {
     let words: Vec<String> = work.command.iter().map(|word| quoted(word)).collect();
     let (copies, later_us, region) = (work.copies, seed * LATER_US % TICK_US, region(round));
-    let caches = if work.is_warm { "warm" } else { "cold" };
+    let caches = match (round, work.is_warm) {
+        (0, _) => "uncounted",
+        (_, true) => "warm",
+        (_, false) => "cold",
+    };
     let run = format!("/bin/hearth-region run {region} {copies} {seed} {caches} -- {}", words.join(" "));
     let (before, after) = work.before.map_or_else(Default::default, |text| before_steps(work, round, text));
     let shuffled_mib = work.shuffled_mib;
@@ -353,7 +357,8 @@ mod tests {
         let [once, twice] = [&job, &again].map(|job| text(&work(&command), job));
         for (round, seed) in [(0, 3), (1, 3), (2, 3 + SEEDS)] {
             assert!(once.contains(&format!("shuffle 8 {seed} ")), "{once}");
-            assert!(once.contains(&format!("run command-{round} 1 {seed} ")), "{once}");
+            let caches = if round == 0 { "uncounted" } else { "cold" };
+            assert!(once.contains(&format!("run command-{round} 1 {seed} {caches} ")), "{once}");
         }
         assert!(twice.contains(&format!("run command-2 1 {} ", 3 + SEEDS * (AGAIN + 1))), "{twice}");
     }

@@ -9,9 +9,9 @@
  *   hearth-region shuffle MIB SEED LIST
  *     frees MIB of each memory node in any order, and writes the files of the list anew; a process
  *     stays behind that holds the pages between
- *   hearth-region run NAME N SEED cold|warm -- CMD...
+ *   hearth-region run NAME N SEED cold|warm|uncounted -- CMD...
  *     runs N copies of CMD as a region; exits as the first that fails does. Warm: once before, and
- *     counts what comes after
+ *     counts what comes after. Uncounted: as no region
  *
  * The first copy starts with the region; each other one up to a tick later, as SEED says. A copy
  * finds its number, from 0, in HEARTH_COPY. A copy that a signal ends counts as one that exits with
@@ -24,6 +24,16 @@
 
 #define MOST_COPIES 1024
 #define TICK_NS (4 * NS_PER_MS)
+
+/* As a region begins to count; or there is none. */
+enum caches {
+	COLD,
+	WARM,
+	UNCOUNTED,
+	NR_CACHES,
+};
+
+static const char *const names_of_caches[] = {"cold", "warm", "uncounted"};
 
 #define EXIT_USAGE 2
 #define EXIT_NOT_FOUND 127
@@ -88,13 +98,15 @@ static int run_copies(long count, uint64_t seed, char **command)
 	return wait_for(copies, count);
 }
 
-static int run(const char *name, long count, uint64_t seed, int is_warm, char **command)
+static int run(const char *name, long count, uint64_t seed, enum caches caches, char **command)
 {
 	const char *measures = getenv("HEARTH_MEASURES");
 	int code = 0;
 
+	if (caches == UNCOUNTED)
+		return run_copies(count, seed, command);
 	tell(CALL_BEGIN, name);
-	if (is_warm) {
+	if (caches == WARM) {
 		code = run_copies(count, seed, command);
 		if (measures)
 			unlink(measures);
@@ -144,12 +156,14 @@ int main(int argc, char **argv)
 	}
 	if (argc > 7 && !strcmp(argv[1], "run") && !strcmp(argv[6], "--")) {
 		long count = strtol(argv[3], NULL, 10);
-		int is_warm = !strcmp(argv[5], "warm");
+		enum caches caches = COLD;
 
-		if (count >= 1 && count <= MOST_COPIES && (is_warm || !strcmp(argv[5], "cold")))
-			return run(argv[2], count, strtoull(argv[4], NULL, 10), is_warm, argv + 7);
+		while (caches < NR_CACHES && strcmp(argv[5], names_of_caches[caches]))
+			caches++;
+		if (count >= 1 && count <= MOST_COPIES && caches < NR_CACHES)
+			return run(argv[2], count, strtoull(argv[4], NULL, 10), caches, argv + 7);
 	}
 	fprintf(stderr, "usage: hearth-region symbols | counters | shuffle MIB SEED LIST | "
-			"run NAME COPIES SEED cold|warm -- COMMAND...\n");
+			"run NAME COPIES SEED cold|warm|uncounted -- COMMAND...\n");
 	return EXIT_USAGE;
 }

@@ -88,7 +88,7 @@ impl Plan {
 
     /// How many runs there are to be.
     pub fn runs(&self) -> usize {
-        self.jobs.iter().flat_map(|job| job.rounds.clone()).filter(|&round| round > 0).count()
+        self.jobs.iter().flat_map(Job::counted).count()
     }
 
     /// The finished runs side by side, and what went wrong with the others.
@@ -105,7 +105,7 @@ impl Plan {
                     continue;
                 }
             };
-            for (round, result) in job.rounds.clone().zip(rounds).filter(|&(round, _)| round > 0) {
+            for (round, result) in job.counted().zip(rounds) {
                 match result {
                     Ok(run) if job.is_again => again.push(run),
                     Ok(run) => runs.entry(run.scheduler.clone()).or_default().push(run),
