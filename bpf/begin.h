@@ -36,8 +36,8 @@ static __always_inline s32 machine_begin(void)
 	bpf_for(i, 0, NR_CELLS)
 		cell_ctx(i)->first = NO_CPU;
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		cell_ctx(i)->idle = end_of_members(i) - first_member(i);
-		cell_ctx(i)->idle_since = now;
+		idle_ctx(i)->cpus = end_of_members(i) - first_member(i);
+		idle_ctx(i)->since = now;
 	}
 	bpf_for(i, 0, topology.nr_cpus) {
 		queue_ctx(i)->head = NO_USAGE;

@@ -31,7 +31,7 @@ static __always_inline void insert_local(struct task_struct *p, struct hearth_ta
 	clock_pass(bpf_get_smp_processor_id(), cpu);
 	usage_arrive(tc, cpu, lag);
 	usage_request(p, tc);
-	stats_count(&stats_of(cpu)->direct);
+	stats_count(&stats_of(bpf_get_smp_processor_id())->direct);
 	if (tracing)
 		decision_direct(cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tc->slice_ns, enq_flags);

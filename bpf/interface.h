@@ -154,7 +154,7 @@ struct hearth_stats {
 	u64 own;       /* this CPU's queue */
 	u64 domain;    /* the queue of a CPU of this cache domain */
 	u64 foreign;   /* the queue of a CPU of another domain */
-	u64 direct;    /* placed on this CPU, which was idle, at wake-up */
+	u64 direct;    /* placed on an idle CPU at wake-up, by this one */
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
 	u64 late;      /* a task that had waited for too long; see waits.h */
@@ -228,42 +228,25 @@ struct hearth_registration {
 
 /* What the scheduler remembers of a task. */
 struct hearth_task {
+	/* What a wake-up and the start of a run use, one after the other and mostly on two CPUs,
+	 * comes first: each line is a transfer between caches. The kernel has 8 bytes before it in
+	 * the first line. */
+
 	/* CPU time received, weighted; see usage.h. */
 	u64 usage;
-	/* system-v, 4.3bsd: the decay that usage has seen. */
-	u64 epoch;
 	/* fair: the CPU time up to which it has been charged. */
 	u64 charged_ns;
-	/* complex: when it ran last. */
-	u64 stopped_at;
-	/* How often it began to run, and how often that was on another CPU than before: of
-	 * the same cache domain, of the same node, of another. */
-	u64 runs;
-	u64 moves[3];
-	/* How often it went on by its credit, past a waiting task that had had less. */
-	u64 by_credit;
-	/* Since when it waits, as far as that is not collected, and what it has collected
-	 * since it last paid for a move; see moves.h. */
-	u64 waits_since;
-	u64 waited_ns;
-	/* The same, beside idle CPUs of its own cache. */
-	u64 waited_near_ns;
-	/* What both were when it came to wait. */
-	u64 waited_before_ns;
-	u64 waited_near_before_ns;
 	/* How long it usually runs before it sleeps, and what it had run when it last woke;
 	 * see moves.h. */
 	u64 usually_ns;
 	u64 woke_ns;
-	/* What it had run when it came to its CPU. */
-	u64 came_ns;
 	/* What it asks for beyond what it has had, as usage; see preempt.h. */
 	u64 request;
-	/* Of its weight: its slice (slices.h), its time credit (credit.h), and how far ahead of
-	 * the clock it may be (usage.h). */
+	/* Of its weight: its slice; see slices.h. */
 	u64 slice_ns;
-	u64 time_ns;
-	u64 ahead_ns;
+	/* The published word that what the plan says is of. */
+	u64 planned;
+
 	/* 100 / weight, and over the share that the plan gives, in 65536ths: charging does not
 	 * divide. */
 	u32 inverse_weight;
@@ -274,24 +257,51 @@ struct hearth_task {
 	s32 queue;
 	/* Where it is counted while it waits; see places.h. */
 	u32 counted;
-	u32 weight;
-	/* The published word that the rest is of, and whether its mask has changed since. */
-	u64 planned;
-	/* Parts of which its mask has every CPU, as bits. */
-	u64 covers;
 	/* What the plan says; see hearth_target. */
 	s32 home;
 	s32 part;
-	u16 slice_permille;
-	u16 share_permille;
 	s32 row;
-	/* The number that it declares, and where the word is in which it does; see fragments.h. */
-	u64 declared;
-	u64 word_at;
 	/* The fragment's place, and that of the one among whose running tasks it counts; -1 for
 	 * none. */
 	s32 fragment;
 	s32 runs_in;
+	/* How often it began to run. */
+	u64 runs;
+	/* Since when it waits, as far as that is not collected, and what it has collected
+	 * since it last paid for a move; see moves.h. */
+	u64 waits_since;
+	u64 waited_ns;
+
+	/* The same, beside idle CPUs of its own cache. */
+	u64 waited_near_ns;
+	/* What both were when it came to wait. */
+	u64 waited_before_ns;
+	u64 waited_near_before_ns;
+	/* What it had run when it came to its CPU. */
+	u64 came_ns;
+	/* Of its weight: its time credit (credit.h), and how far ahead of the clock it may be
+	 * (usage.h). */
+	u64 time_ns;
+	u64 ahead_ns;
+	/* Parts of which its mask has every CPU, as bits. */
+	u64 covers;
+	u32 weight;
+	/* What the plan says of its slice, and of its share. */
+	u16 slice_permille;
+	u16 share_permille;
+
+	/* How often it began to run on another CPU than before: of the same cache domain, of the
+	 * same node, of another. */
+	u64 moves[3];
+	/* How often it went on by its credit, past a waiting task that had had less. */
+	u64 by_credit;
+	/* The number that it declares, and where the word is in which it does; see fragments.h. */
+	u64 declared;
+	u64 word_at;
+	/* system-v, 4.3bsd: the decay that usage has seen. */
+	u64 epoch;
+	/* complex: when it ran last. */
+	u64 stopped_at;
 	/* attached: the CPU for life; -1 if it has not run, and nor has who made it. */
 	s32 attached_cpu;
 	/* It came from another class, and has not waited since; see false_waits.h. */

@@ -72,22 +72,22 @@ static __always_inline u64 idle_for(struct cpu_ctx *cc, u64 now)
 static __always_inline void idle_note(s32 cpu, bool idle)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	struct cell_ctx *cell;
+	struct idle_ctx *cell;
 	u64 now;
 
 	if (cc->is_idle == idle)
 		return;
 	cc->is_idle = idle;
-	cell = cell_ctx(cell_in(UNDIVIDED, cpu));
+	cell = idle_ctx(cell_in(UNDIVIDED, cpu));
 	now = scx_bpf_now();
 	if (!idle) {
 		cc->usually_idle_ns = (3 * cc->usually_idle_ns + idle_for(cc, now)) / 4;
-		__sync_fetch_and_add(&cell->idle, -1);
+		__sync_fetch_and_add(&cell->cpus, -1);
 		return;
 	}
 	cc->idle_since = now;
-	if (__sync_fetch_and_add(&cell->idle, 1) <= 0)
-		cell->idle_since = now;
+	if (__sync_fetch_and_add(&cell->cpus, 1) <= 0)
+		cell->since = now;
 }
 
 /* A task comes to wait. */
@@ -148,9 +148,9 @@ verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
 
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
-		u64 since = cell_ctx(cell)->idle_since;
+		u64 since = idle_ctx(cell)->since;
 
-		if (cell_ctx(cell)->idle <= 0)
+		if (idle_ctx(cell)->cpus <= 0)
 			continue;
 		if (since < tc->waits_since)
 			since = tc->waits_since;
@@ -282,7 +282,7 @@ verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
-		if (cell_ctx(cell)->idle <= 0 || distance_of_cell(cell, at) != far)
+		if (idle_ctx(cell)->cpus <= 0 || distance_of_cell(cell, at) != far)
 			continue;
 		bpf_for(j, first_member(cell), end_of_members(cell)) {
 			s32 cpu = member(cell, j);

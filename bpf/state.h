@@ -117,16 +117,14 @@ struct queue_ctx {
 } __attribute__((aligned(CACHE_LINE)));
 
 struct cpu_ctx {
+	/* What who wakes a task for this CPU uses, and the CPU itself when the task begins to run,
+	 * is one line: each line is a transfer between caches. */
+
 	/* The greatest usage with which a task began to run here. */
 	u64 clock;
-	/* Where nobody waits: the greatest clock of those far ahead, where somebody does, or 0; see
-	 * candidates.h. */
-	u64 clock_ahead;
-	/* Of the task that runs here. */
+	/* Of the task that runs here: its usage, what it asks for beyond that, and when this was
+	 * noted. */
 	u64 running_usage;
-	/* What the task asks for that would go on here; see candidates.h. */
-	u64 kept_request;
-	/* What it asks for, and when all this was noted. */
 	u64 running_request;
 	u64 noted_ns;
 	/* Since when it runs, how long it had run then without a sleep, and how long it
@@ -134,35 +132,42 @@ struct cpu_ctx {
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
+	/* Nothing runs here, or nothing is known yet. */
+	bool is_idle;
+	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
+	bool is_claimed;
+	/* A higher class has it, until a task runs here or it idles: what waits here waits for
+	 * nobody. (Dispatch is called meanwhile, too.) */
+	bool is_held;
+	/* It has no task to go on with, and none waits here. */
+	bool is_out_of_work;
+	/* The task that ran here last was made to stop, by the tick or for another; if not, it
+	 * yields. */
+	bool expired;
+	/* A task may have waited for too long in its own queues, or in the one left alone. */
+	bool has_late;
+	/* A member of the row that runs may wait in the pinned queue; one of any row runs. */
+	bool has_member;
+	bool runs_member;
+
 	/* Since when it idles, or last began to, and for how long it usually does. */
 	u64 idle_since;
 	u64 usually_idle_ns;
-	/* Of the task that ran last: what credits count for here (credit.h). */
+	/* Of the task that ran last: what credits count for here (credit.h), and which it was,
+	 * running or not. */
 	u32 inverse_weight;
+	s32 last_pid;
+	/* What the task asks for that would go on here; see candidates.h. */
+	u64 kept_request;
+	/* Where nobody waits: the greatest clock of those far ahead, where somebody does, or 0; see
+	 * candidates.h. */
+	u64 clock_ahead;
 	/* See candidates.h. */
 	struct candidate best;
 	/* The CPU whose queues were looked at last for tasks that want help, and the queue of one,
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
 	s32 left_alone;
-	/* A task may have waited for too long in its own queues, or in that one. */
-	bool has_late;
-	/* A member of the row that runs may wait in the pinned queue; one of any row runs. */
-	bool has_member;
-	bool runs_member;
-	/* The task that ran here last, running or not. */
-	s32 last_pid;
-	/* It was made to stop, by the tick or for another; if not, it yields. */
-	bool expired;
-	/* Nothing runs here, or nothing is known yet. */
-	bool is_idle;
-	/* A higher class has it, until a task runs here or it idles: what waits here waits for
-	 * nobody. (Dispatch is called meanwhile, too.) */
-	bool is_held;
-	/* It has no task to go on with, and none waits here. */
-	bool is_out_of_work;
-	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
-	bool is_claimed;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
 	/* See decisions.h. */
@@ -179,9 +184,13 @@ struct cell_ctx {
 	s64 strays;
 	/* The CPU whose shared queue's head is the cell's first. */
 	s32 first;
-	/* Of the undivided machine: its CPUs that idle, and since when there has been one. */
-	s64 idle;
-	u64 idle_since;
+} __attribute__((aligned(CACHE_LINE)));
+
+/* Of a cell of the undivided machine: how many of its CPUs idle, and since when one has. Each CPU
+ * writes its own cell's at each sleep, so it lies apart from what all read. */
+struct idle_ctx {
+	s64 cpus;
+	u64 since;
 } __attribute__((aligned(CACHE_LINE)));
 
 /* See places.h. */
@@ -193,6 +202,7 @@ struct part_ctx {
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
 struct cell_ctx cell_ctxs[NR_CELLS];
+struct idle_ctx idle_ctxs[HEARTH_MAX_CPUS];
 struct part_ctx part_ctxs[HEARTH_SHAPES * HEARTH_MAX_PARTS];
 
 struct {
@@ -236,6 +246,11 @@ static __always_inline u32 node_of(s32 cpu)
 static __always_inline struct cell_ctx *cell_ctx(u32 cell)
 {
 	return &cell_ctxs[cell & (NR_CELLS - 1)];
+}
+
+static __always_inline struct idle_ctx *idle_ctx(u32 cell)
+{
+	return &idle_ctxs[cell & (HEARTH_MAX_CPUS - 1)];
 }
 
 static __always_inline struct hearth_task *task_ctx(struct task_struct *p)

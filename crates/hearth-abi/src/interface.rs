@@ -232,7 +232,7 @@ shared! {
         pub domain: u64,
         /// From a queue of another domain.
         pub foreign: u64,
-        /// Placed on this CPU, idle, at wake-up.
+        /// Placed on an idle CPU at wake-up, by this one.
         pub direct: u64,
         /// Wake-ups that preempted a task here.
         pub preempted: u64,
@@ -355,43 +355,18 @@ shared! {
     pub struct Task = hearth_task {
         /// CPU time received, weighted.
         pub usage: u64,
-        /// [`SYSTEM_V`], [`BSD`]: the decay that usage has seen.
-        pub epoch: u64,
         /// [`FAIR`]: the CPU time up to which it has been charged.
         pub charged_ns: u64,
-        /// [`COMPLEX`]: when it ran last.
-        pub stopped_at: u64,
-        /// How often it began to run.
-        pub runs: u64,
-        /// How often it began on another CPU than before: of the same cache domain, of the same node, of
-        /// another.
-        pub moves: [u64; 3],
-        /// How often it went on by its credit, past a waiting task that had had less.
-        pub by_credit: u64,
-        /// Of steady policies: since when it waits, as far as that is not collected.
-        pub waits_since: u64,
-        /// Of steady policies: for how long it has waited beside idle CPUs since it last paid for a move.
-        pub waited_ns: u64,
-        /// Of steady policies: the same, beside idle CPUs of its own cache.
-        pub waited_near_ns: u64,
-        /// Of steady policies: what both were when it came to wait.
-        pub waited_before_ns: u64,
-        /// See `waited_before_ns`.
-        pub waited_near_before_ns: u64,
         /// Of steady policies: how long it usually runs before it sleeps.
         pub usually_ns: u64,
         /// Of steady policies: the CPU time that it had when it last woke.
         pub woke_ns: u64,
-        /// Of steady policies: the CPU time that it had when it came to its CPU.
-        pub came_ns: u64,
         /// Of steady policies: what it asks for beyond what it has had.
         pub request: u64,
         /// Of its weight: its slice.
         pub slice_ns: u64,
-        /// Of its weight: its time credit.
-        pub time_ns: u64,
-        /// Of its weight: how far ahead of a CPU's clock it may be.
-        pub ahead_ns: u64,
+        /// The published word that what the plan says is of.
+        pub planned: u64,
         /// 100 / weight, in 65536ths.
         pub inverse_weight: u32,
         /// Where it ran last, or -1.
@@ -402,30 +377,55 @@ shared! {
         pub queue: i32,
         /// Where it is counted while it waits (`bpf/places.h`).
         pub counted: u32,
-        /// Its weight.
-        pub weight: u32,
-        /// The published word that the rest is of.
-        pub planned: u64,
-        /// Parts of which its mask has every CPU, as bits.
-        pub covers: u64,
         /// What the plan says: see [`Target::home`].
         pub home: i32,
         /// See [`Target::part`].
         pub part: i32,
-        /// See [`Target::slice_permille`].
-        pub slice_permille: u16,
-        /// See [`Target::share_permille`].
-        pub share_permille: u16,
         /// See [`Target::row`].
         pub row: i32,
-        /// The fragment that it declares: the number, and where its word is.
-        pub declared: u64,
-        /// Where the word is in which it declares; 0 for nowhere.
-        pub word_at: u64,
         /// The fragment's place in the table, or -1.
         pub fragment: i32,
         /// The fragment among whose running tasks it counts, or -1.
         pub runs_in: i32,
+        /// How often it began to run.
+        pub runs: u64,
+        /// Of steady policies: since when it waits, as far as that is not collected.
+        pub waits_since: u64,
+        /// Of steady policies: for how long it has waited beside idle CPUs since it last paid for a move.
+        pub waited_ns: u64,
+        /// Of steady policies: the same, beside idle CPUs of its own cache.
+        pub waited_near_ns: u64,
+        /// Of steady policies: what both were when it came to wait.
+        pub waited_before_ns: u64,
+        /// See `waited_before_ns`.
+        pub waited_near_before_ns: u64,
+        /// Of steady policies: the CPU time that it had when it came to its CPU.
+        pub came_ns: u64,
+        /// Of its weight: its time credit.
+        pub time_ns: u64,
+        /// Of its weight: how far ahead of a CPU's clock it may be.
+        pub ahead_ns: u64,
+        /// Parts of which its mask has every CPU, as bits.
+        pub covers: u64,
+        /// Its weight.
+        pub weight: u32,
+        /// See [`Target::slice_permille`].
+        pub slice_permille: u16,
+        /// See [`Target::share_permille`].
+        pub share_permille: u16,
+        /// How often it began to run on another CPU than before: of the same cache domain, of the same node, of
+        /// another.
+        pub moves: [u64; 3],
+        /// How often it went on by its credit, past a waiting task that had had less.
+        pub by_credit: u64,
+        /// The fragment that it declares: the number, and where its word is.
+        pub declared: u64,
+        /// Where the word is in which it declares; 0 for nowhere.
+        pub word_at: u64,
+        /// [`SYSTEM_V`], [`BSD`]: the decay that usage has seen.
+        pub epoch: u64,
+        /// [`COMPLEX`]: when it ran last.
+        pub stopped_at: u64,
         /// [`ATTACHED`]: the CPU for life; -1 if it has not run, and nor has who made it.
         pub attached_cpu: i32,
         /// Not 0: it came from another class, and has not waited since (`bpf/false_waits.h`).
