@@ -26,6 +26,11 @@ impl<H: Host> Kernel<H> {
                 // As `select_fallback_rq` does.
                 task.sched.allow(CpuSet::first(self.cpus()));
             }
+            // That of one that may not move now, for when it may.
+            let wide = task.wide_mask.get();
+            if !wide.is_empty() && (wide & online).is_empty() {
+                task.wide_mask.set(CpuSet::first(self.cpus()));
+            }
             if !online.has(task.cpu()) {
                 task.sched.cpu.set(self.host.choose(self.cpus_of(task)) as u32);
             }
