@@ -22,7 +22,7 @@ TOO_FEW = "too_few"
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem; color: #222 }
 table { border-collapse: collapse } .scroll { overflow-x: auto } td, th { padding: .25rem .6rem; text-align: left; white-space: nowrap }
-td { border: 2px solid #fff; font-variant-numeric: tabular-nums } small { color: #555; display: block }
+td { border: 2px solid #fff; font-variant-numeric: tabular-nums } small { color: #555; display: block } td small { color: inherit; opacity: .8 }
 tr > :first-child { position: sticky; left: 0; background: #fff } summary { cursor: pointer }"""
 PREFACE = """Ratios to the kernel's own scheduler, of what each program is judged by, turned so that less is better: green
 is less, red more, with the 95 % interval. Grey: no difference was shown. The first column is the kernel's against
@@ -62,7 +62,7 @@ class Figure:
         color = "hsl(0 0% 96%)"
         if self.verdict in DIFFERS:
             hue = 140 if self.ratio < 1 else 10
-            color = f"hsl({hue} 60% {max(94 - 60 * min(abs(math.log(self.ratio)), 0.7), 50):.0f}%)"
+            color = f"hsl({hue} 60% {max(94 - 60 * min(abs(math.log(max(self.ratio, 0.01))), 0.7), 50):.0f}%)"
         interval = f"<small>{self.low:.2f} to {self.high:.2f}</small>" if self.low is not None else ""
         return f'<td style="background:{color}">{self.ratio:.2f}{interval}'
 
@@ -191,13 +191,13 @@ class Tables:
             yield markdown_table(["ratio", *(NAMES.get(key, key) for key in ratios)], body)
             yield from (f"{ending}\n" for ending in self.endings(name, program))
 
-    def page(self, title="Schedulers against the kernel's"):
-        """A heat map, with all figures below, which needs nothing else."""
+    def page(self, title="Schedulers against the kernel's", more=""):
+        """A heat map, with all figures below, which needs nothing else. `more`: what its first paragraph says, too."""
         parts = [f"""<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>{STYLE}</style>
 <h1>{title}</h1>
-<p>{PREFACE}</p>"""]
+<p>{PREFACE} {more}</p>"""]
         for name in self.machines:
             rows = list(self.judged(name))
             if not rows:
@@ -262,12 +262,13 @@ def write(path, figures):
 
 
 def publish(folder, tables):
-    """Writes what is to be read by others: schedulers.csv, schedulers.html, and the tables of schedulers.md."""
+    """Writes what is to be read by others: schedulers.csv, schedulers-map.html, and the tables of schedulers.md."""
     page = Path(folder) / "schedulers.md"
     before, begin, rest = page.read_text().partition("<!-- tables -->\n")
     _, end, after = rest.partition("<!-- end of tables -->\n")
     if not (begin and end):
         raise ValueError(f"{page} has no place for the tables: <!-- tables --> and <!-- end of tables -->")
     write(page.with_suffix(".csv"), tables.figures)
-    page.with_suffix(".html").write_text(tables.page())
+    more = 'Made by <code>tools/bench-schedulers</code>; <a href="schedulers.csv">the figures as CSV</a>.'
+    page.with_name("schedulers-map.html").write_text(tables.page(more=more))
     page.write_text(f"{before}{begin}{tables.markdown()}{end}{after}")
