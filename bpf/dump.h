@@ -32,8 +32,8 @@ static __always_inline void dump_cpu(s32 cpu, bool idle)
 		     shared->waiting, pinned->waiting, pinned->strays, pinned->members);
 	scx_bpf_dump("hearth: idle %d, claimed %d, held by a higher class %d; pid %d ran last, of "
 		     "usage %lu; clock %lu\n",
-		     cc->is_idle, cc->is_claimed, cc->is_held, cc->last_pid,
-		     cc->running_usage / MS_NS, cc->clock / MS_NS);
+		     cc->is_idle, cc->claimed, cc->is_held, cc->last_pid, cc->running_usage / MS_NS,
+		     cc->clock / MS_NS);
 }
 
 static __always_inline void dump_task(struct hearth_task *tc)

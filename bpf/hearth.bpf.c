@@ -26,12 +26,11 @@ char _license[] SEC("license") = "GPL";
 static __always_inline void insert_local(struct task_struct *p, struct hearth_task *tc, s32 cpu,
 					 u64 lag, u64 enq_flags)
 {
-	cpu_ctx(cpu)->is_claimed = true;
+	cpu_ctx(cpu)->claimed = CLAIM_TASK;
 	fragment_run(p, tc);
 	clock_pass(bpf_get_smp_processor_id(), cpu);
 	usage_arrive(tc, cpu, lag);
 	usage_request(p, tc);
-	stats_count(&stats_of(bpf_get_smp_processor_id())->direct);
 	if (tracing)
 		decision_direct(cpu);
 	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, tc->slice_ns, enq_flags);
@@ -113,9 +112,9 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
  * found it claimed, and the kernel tells nobody that an idle CPU stays idle. */
 static __always_inline void look_again(s32 cpu)
 {
-	if (!cpu_ctx(cpu)->is_claimed)
+	if (!cpu_ctx(cpu)->claimed)
 		return;
-	cpu_ctx(cpu)->is_claimed = false;
+	cpu_ctx(cpu)->claimed = CLAIM_NONE;
 	stats_of(cpu)->in_vain++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
@@ -318,7 +317,9 @@ void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 {
 	idle_note(cpu, idle);
 	if (!idle) {
-		cpu_ctx(cpu)->is_claimed = false;
+		if (cpu_ctx(cpu)->claimed == CLAIM_TASK)
+			stats_of(cpu)->direct++;
+		cpu_ctx(cpu)->claimed = CLAIM_NONE;
 		return;
 	}
 	cpu_ctx(cpu)->is_held = false;

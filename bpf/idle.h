@@ -35,7 +35,7 @@ static __always_inline s32 idle_cpu_near(struct task_struct *p, s32 at, u64 wake
 /* Has a CPU that was idle, and is claimed, look for work. */
 static __always_inline void kick_idle(s32 cpu)
 {
-	cpu_ctx(cpu)->is_claimed = true;
+	cpu_ctx(cpu)->claimed = CLAIM_LOOK;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 

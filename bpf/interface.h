@@ -154,7 +154,7 @@ struct hearth_stats {
 	u64 own;       /* this CPU's queue */
 	u64 domain;    /* the queue of a CPU of this cache domain */
 	u64 foreign;   /* the queue of a CPU of another domain */
-	u64 direct;    /* placed on an idle CPU at wake-up, by this one */
+	u64 direct;    /* placed on this CPU, which was idle, at wake-up */
 	u64 preempted; /* wake-ups that preempted a task here */
 	u64 idle;      /* nothing was runnable */
 	u64 late;      /* a task that had waited for too long; see waits.h */

@@ -287,7 +287,7 @@ verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32
 		bpf_for(j, first_member(cell), end_of_members(cell)) {
 			s32 cpu = member(cell, j);
 
-			if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->is_claimed ||
+			if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->claimed ||
 			    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
 			    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 			    (is_whole_core && !is_core_idle(cpu)))

@@ -116,6 +116,13 @@ struct queue_ctx {
 	bool head_is_known;
 } __attribute__((aligned(CACHE_LINE)));
 
+/* What for an idle CPU is claimed: to look for work, or for a task that was placed on it. */
+enum claim {
+	CLAIM_NONE = 0,
+	CLAIM_LOOK = 1,
+	CLAIM_TASK = 2,
+};
+
 struct cpu_ctx {
 	/* What who wakes a task for this CPU uses, and the CPU itself when the task begins to run,
 	 * is one line: each line is a transfer between caches. */
@@ -134,8 +141,8 @@ struct cpu_ctx {
 	u64 usually_ns;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
-	/* It was taken from the kernel's idle CPUs for a task, and has not left idleness since. */
-	bool is_claimed;
+	/* What it was taken from the kernel's idle CPUs for, if it has not left idleness since. */
+	u8 claimed;
 	/* A higher class has it, until a task runs here or it idles: what waits here waits for
 	 * nobody. (Dispatch is called meanwhile, too.) */
 	bool is_held;

@@ -232,7 +232,7 @@ shared! {
         pub domain: u64,
         /// From a queue of another domain.
         pub foreign: u64,
-        /// Placed on an idle CPU at wake-up, by this one.
+        /// Placed on this CPU, idle, at wake-up.
         pub direct: u64,
         /// Wake-ups that preempted a task here.
         pub preempted: u64,

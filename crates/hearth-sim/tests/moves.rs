@@ -244,6 +244,36 @@ fn who_is_woken_by_who_is_about_to_sleep_goes_to_its_cache() {
     assert!(stayed > 40, "ran {stayed} times in the other cache");
 }
 
+/// Who wakes it runs on another CPU.
+#[test]
+fn a_task_that_is_placed_on_an_idle_cpu_is_counted_there() {
+    const TURNS: u64 = 50;
+    for policy in ["fair", "both"] {
+        let result = run(
+            policy,
+            vec![
+                Box::new(|cpu| {
+                    only(cpu, &[HERE]);
+                    let other = cpu.task() + 1;
+                    for _ in 0..TURNS {
+                        compute_ns(cpu, 100 * US);
+                        cpu.wake(other);
+                    }
+                }),
+                Box::new(|cpu| {
+                    only(cpu, &[THERE]);
+                    for _ in 0..TURNS - 5 {
+                        cpu.block();
+                        compute_ns(cpu, 20 * US);
+                    }
+                }),
+            ],
+        );
+        let [here, there] = [HERE, THERE].map(|cpu| result.dispatches[cpu].direct);
+        assert!(here <= 5 && there >= TURNS - 10, "{policy}: {here} here, {there} there");
+    }
+}
+
 /// How often a task of a weight is preempted on one CPU, on which another wakes each millisecond. It computes for so long
 /// between its own sleeps.
 fn preemptions(policy: &str, runs_for: u64, weight: u32) -> usize {
