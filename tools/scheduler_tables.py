@@ -3,8 +3,8 @@
 import csv
 import html
 import math
-from dataclasses import astuple, dataclass, fields
-from pathlib import Path
+import sys
+from dataclasses import astuple, dataclass, fields, replace
 
 # What a run says of itself beside what its program measures, and how a table shows it: head, and divided by what.
 COUNTED = {"guest_ms": ("elapsed, ms", 1), "cpu_ms": ("CPU time, ms", 1), "misses": ("misses, M", 1e6),
@@ -49,7 +49,7 @@ class Figure:
         if not self.measure.endswith(RATES):
             return self
         low, high = (bound and 1 / bound for bound in (self.high, self.low))
-        return Figure(self.machine, self.program, self.scheduler, self.measure, None, 1 / self.ratio, low, high, self.verdict)
+        return replace(self, ratio=1 / self.ratio, low=low, high=high)
 
     def __str__(self):
         said = f"{self.ratio:.2f}"
@@ -72,6 +72,7 @@ def of_cell(machine, program, said, schedulers):
     # A policy's file has the name that it gives itself, so it is found by its place.
     names = [of["name"] for of in said["schedulers"]]
     columns = dict(zip(names, schedulers)) if len(names) == len(schedulers) else {}
+    differences = {row["scheduler"]: row["of"] | row.get("measures", {}) for row in said["pairs"]}
     for of in said["schedulers"]:
         summary = of["summary"]
         means = {key: summary[key]["mean"] for key in COUNTED if key in summary}
@@ -79,16 +80,11 @@ def of_cell(machine, program, said, schedulers):
         causes = [key for key in COUNTED if key not in means]
         means |= dict(zip(causes, (cause["mean"] for cause in summary["causes"])))
         means |= {key: measure["mean"] for key, measure in of.get("measures", {}).items()}
-        column = columns.get(of["name"], of["name"])
-        row = next((row for row in said["pairs"] if row["scheduler"] == of["name"]), None)
-        differences = row and {**row["of"], **row.get("measures", {})} or {}
+        column, ratios = columns.get(of["name"], of["name"]), differences.get(of["name"], {})
         for measure, mean in means.items():
-            yield figure(machine, program, column, measure, mean, differences.get(measure))
-    again = f"{names[0]} again"
-    for row in said["pairs"]:
-        if row["scheduler"] == again:
-            for measure, difference in {**row["of"], **row.get("measures", {})}.items():
-                yield figure(machine, program, f"{schedulers[0]} again", measure, None, difference)
+            yield figure(machine, program, column, measure, mean, ratios.get(measure))
+    for measure, difference in differences.get(f"{names[0]} again", {}).items():
+        yield figure(machine, program, f"{schedulers[0]} again", measure, None, difference)
     endings = {}
     for ending in said.get("endings", []):
         endings.setdefault(ending["scheduler"], []).append(ending["what"].splitlines())
@@ -114,15 +110,14 @@ class Tables:
     """All figures. `programs(machine)` says of each program what it does and by which measure it is judged."""
 
     def __init__(self, figures, schedulers, machines, programs):
-        order = [(name, program) for name in machines for program in programs(name)]
-        known = [of for of in figures if (of.machine, of.program) in order]
-        self.figures = sorted(known, key=lambda of: order.index((of.machine, of.program)))
-        self.at = {(of.machine, of.program, of.scheduler, of.measure): of for of in self.figures}
-        self.machines, self.schedulers = machines, schedulers
-        self.columns = [f"{schedulers[0]} again", *schedulers[1:]]
-        measured = {(of.machine, of.program) for of in self.figures}
-        self.programs = {name: {program: about for program, about in programs(name).items() if (name, program) in measured}
+        by_cell = {}
+        for of in figures:
+            by_cell.setdefault((of.machine, of.program), []).append(of)
+        self.programs = {name: {program: about for program, about in programs(name).items() if (name, program) in by_cell}
                          for name in machines}
+        self.figures = [of for name, program, _ in self.cells() for of in by_cell[name, program]]
+        self.at = {(of.machine, of.program, of.scheduler, of.measure): of for of in self.figures}
+        self.schedulers, self.columns = schedulers, [f"{schedulers[0]} again", *schedulers[1:]]
 
     def judged(self, name):
         """By program: the measure, and a figure for each column."""
@@ -144,10 +139,10 @@ class Tables:
         return sum(verdict in DIFFERS for verdict in verdicts), len(verdicts)
 
     def cells(self):
-        return [(name, program, about) for name in self.machines for program, about in self.programs[name].items()]
+        return [(name, program, about) for name, programs in self.programs.items() for program, about in programs.items()]
 
     def of_cell(self, name, program):
-        """The measures of a cell; by scheduler their means, and by column their ratios."""
+        """Of a cell the heads of its means, and these by scheduler; the heads of its ratios, and these by column."""
         figures = [of for of in self.figures if (of.machine, of.program) == (name, program) and of.measure != ENDED]
         own = sorted({of.measure for of in figures} - COUNTED.keys())
         measures = [*COUNTED, *own]
@@ -156,7 +151,8 @@ class Tables:
         means = {scheduler: [find(scheduler, measure) for measure in measures] for scheduler in self.schedulers}
         pairs = {column: [find(column, measure) for measure in ratios] for column in self.columns}
         present = lambda rows: {key: row for key, row in rows.items() if any(row)}
-        return measures, present(means), ratios, present(pairs)
+        heads = [COUNTED[measure][0] if measure in COUNTED else measure for measure in measures]
+        return heads, present(means), [NAMES.get(measure, measure) for measure in ratios], present(pairs)
 
     def endings(self, name, program):
         return [f"In {of.mean:.0f} rounds: {of.verdict}" for of in self.figures
@@ -165,7 +161,7 @@ class Tables:
     def markdown(self):
         """A table for each machine."""
         parts = []
-        for name in self.machines:
+        for name in self.programs:
             rows = list(self.judged(name))
             if not rows:
                 continue
@@ -183,12 +179,11 @@ class Tables:
     def details(self):
         """All figures of each cell."""
         for name, program, about in self.cells():
-            measures, means, ratios, pairs = self.of_cell(name, program)
-            heads = [COUNTED[measure][0] if measure in COUNTED else measure for measure in measures]
+            heads, means, heads_of_ratios, pairs = self.of_cell(name, program)
             body = [[scheduler, *(mean_of(of) for of in row)] for scheduler, row in means.items()]
             yield f"### {program} on {name}\n\n{about.about}.\n\n" + markdown_table(["", *heads], body, numbers=True)
             body = [[column, *(str(of) if of else "" for of in row)] for column, row in pairs.items()]
-            yield markdown_table(["ratio", *(NAMES.get(key, key) for key in ratios)], body)
+            yield markdown_table(["ratio", *heads_of_ratios], body)
             yield from (f"{ending}\n" for ending in self.endings(name, program))
 
     def page(self, title="Schedulers against the kernel's", more=""):
@@ -198,7 +193,7 @@ class Tables:
 <style>{STYLE}</style>
 <h1>{title}</h1>
 <p>{PREFACE} {more}</p>"""]
-        for name in self.machines:
+        for name in self.programs:
             rows = list(self.judged(name))
             if not rows:
                 continue
@@ -212,13 +207,12 @@ class Tables:
             parts.append(f"<h2>{html.escape(name)}</h2>" + html_table(["program", *self.columns], body))
         parts.append("<h2>All figures</h2>")
         for name, program, about in self.cells():
-            measures, means, ratios, pairs = self.of_cell(name, program)
-            heads = [COUNTED[measure][0] if measure in COUNTED else measure for measure in measures]
+            heads, means, heads_of_ratios, pairs = self.of_cell(name, program)
             body = [(html.escape(scheduler), [f"<td>{mean_of(of)}" for of in row]) for scheduler, row in means.items()]
             parts.append(f"<details><summary>{html.escape(program)} on {html.escape(name)}</summary>"
                          f"<p>{html.escape(about.about)}.</p>" + html_table(["means", *heads], body))
             body = [(html.escape(column), [of.cell() if of else "<td>" for of in row]) for column, row in pairs.items()]
-            parts.append(html_table(["ratio", *(NAMES.get(key, key) for key in ratios)], body))
+            parts.append(html_table(["ratio", *heads_of_ratios], body))
             parts.extend(f"<p>{html.escape(ending)}</p>" for ending in self.endings(name, program))
             parts.append("</details>")
         return "\n".join(parts) + "</html>\n"
@@ -244,10 +238,21 @@ def read(path):
     """Figures of a CSV file; none if there is no such file."""
     if not path.exists():
         return []
-    numbers = {field.name for field in fields(Figure) if field.type != str}
+    kinds = {field.name: field.type for field in fields(Figure)}
     with path.open(newline="") as lines:
-        return [Figure(**{key: (float(value) if value else None) if key in numbers else value for key, value in row.items()})
-                for row in csv.DictReader(lines)]
+        rows = csv.DictReader(lines)
+        if rows.fieldnames != [*kinds]:
+            sys.exit(f"{path} has other columns than {','.join(kinds)}: was it written by another edition?")
+        value = lambda key, text: text if kinds[key] is str else float(text) if text else None
+        figures = []
+        for row in rows:
+            try:
+                if None in row or None in row.values():
+                    raise ValueError(f"not {len(kinds)} values")
+                figures.append(Figure(**{key: value(key, text) for key, text in row.items()}))
+            except ValueError as wrong:
+                sys.exit(f"{path}, line {rows.line_num}: {wrong}")
+        return figures
 
 
 def write(path, figures):
@@ -261,14 +266,23 @@ def write(path, figures):
     part.rename(path)
 
 
-def publish(folder, tables):
-    """Writes what is to be read by others: schedulers.csv, schedulers-map.html, and the tables of schedulers.md."""
-    page = Path(folder) / "schedulers.md"
-    before, begin, rest = page.read_text().partition("<!-- tables -->\n")
-    _, end, after = rest.partition("<!-- end of tables -->\n")
-    if not (begin and end):
-        raise ValueError(f"{page} has no place for the tables: <!-- tables --> and <!-- end of tables -->")
-    write(page.with_suffix(".csv"), tables.figures)
-    more = 'Made by <code>tools/bench-schedulers</code>; <a href="schedulers.csv">the figures as CSV</a>.'
-    page.with_name("schedulers-map.html").write_text(tables.page(more=more))
-    page.write_text(f"{before}{begin}{tables.markdown()}{end}{after}")
+class Published:
+    """A folder's schedulers.csv, the tables of its schedulers.md, and schedulers-map.html."""
+
+    BEGIN, END = "<!-- tables -->\n", "<!-- end of tables -->\n"
+
+    def __init__(self, folder):
+        self.page, self.map, self.csv = folder / "schedulers.md", folder / "schedulers-map.html", folder / "schedulers.csv"
+        text = self.page.read_text() if self.page.exists() else ""
+        self.before, begin, rest = text.partition(self.BEGIN)
+        _, end, self.after = rest.partition(self.END)
+        if not (begin and end):
+            marks = f"{self.BEGIN.strip()} and {self.END.strip()}"
+            sys.exit(f"{self.page} has to be there, with the lines {marks}: tables go between them")
+        self.figures = read(self.csv)
+
+    def write(self, tables):
+        more = 'Made by <code>tools/bench-schedulers</code>; <a href="schedulers.csv">the figures as CSV</a>.'
+        write(self.csv, tables.figures)
+        self.map.write_text(tables.page(more=more))
+        self.page.write_text(self.before + self.BEGIN + tables.markdown() + self.END + self.after)
