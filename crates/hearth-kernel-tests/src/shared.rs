@@ -33,11 +33,12 @@ settle() {
 state() {
 	cat /sys/kernel/sched_ext/state
 }
-# Waits until sched_ext is in a state, for at most 10 s, and prints how many ms that took.
+# Waits until sched_ext is in a state, and prints how many ms that took. It gives up after a minute: a
+# scheduler that starts anew may be verified twice.
 hundredths() { cut -d' ' -f1 /proc/uptime | tr -d .; }
 await() {
 	from=$(hundredths)
-	for try in $(seq 1000); do
+	for try in $(seq 6000); do
 		[ "$(state)" = "$1" ] && break
 		usleep 10000
 	done
