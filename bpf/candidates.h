@@ -103,8 +103,7 @@ static __always_inline void candidates_offer(s32 cpu, u32 kinds)
 		offer(best, shared_queue(cpu), NO_PID, rank_of_head(shared_queue(cpu), cpu));
 	if (kinds & CANDIDATE_PINNED)
 		offer(best, pinned_queue(cpu), NO_PID, rank_of_head(pinned_queue(cpu), cpu));
-	/* Who would idle goes by what tasks have paid: take_anything. */
-	if (kinds & CANDIDATE_ELSEWHERE && !cpu_ctx(cpu)->is_out_of_work &&
+	if (kinds & CANDIDATE_ELSEWHERE && cpu_ctx(cpu)->looks_elsewhere &&
 	    *occupied_cells(index, part_of(shape_at(index), cpu)))
 		offer_elsewhere(cpu);
 }
@@ -115,7 +114,7 @@ verified_alone u64 head_request(s32 queue)
 	struct task_struct *p = dsq_first(queue);
 	struct hearth_task *tc = p ? task_ctx(p) : NULL;
 
-	return tc ? tc->request : 0;
+	return tc ? asked_of(tc) : 0;
 }
 
 static __always_inline s64 rank_unasked(s64 rank, u64 request)

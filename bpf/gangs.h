@@ -60,6 +60,12 @@ static __always_inline u64 order_of(struct hearth_task *tc)
 				  : usage_of(tc) + tc->request;
 }
 
+/* How much of that is what it asks for. */
+static __always_inline u64 asked_of(struct hearth_task *tc)
+{
+	return is_member(tc) || is_of_fragment(tc) ? 0 : tc->request;
+}
+
 /* Whether it is this task's time, and not its place. */
 static __always_inline bool is_out_of_column(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {

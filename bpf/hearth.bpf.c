@@ -161,10 +161,10 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			usage_update(prev, tc);
 			usage_request(prev, tc);
 			kept_rank = running_rank(tc, cpu);
-			cc->kept_request = tc->request;
+			cc->kept_request = asked_of(tc);
 		}
 	}
-	out_of_work_note(cpu, is_runnable);
+	look_begin(cpu, is_runnable);
 	if (take_best(cpu, kept_rank))
 		return;
 	if (!is_runnable) {

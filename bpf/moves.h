@@ -410,10 +410,18 @@ static __always_inline bool is_away(struct task_struct *p, struct hearth_task *t
 	       (cpu_ctx(home)->is_idle || queued_at(cpu) > 0);
 }
 
-/* A CPU would idle: it goes by what tasks have paid. */
-static __always_inline void out_of_work_note(s32 cpu, bool is_runnable)
+/* A CPU looks for work. One that would idle goes by what tasks have paid. One that has work looks
+ * at that of others once a quantum: busy CPUs even out what their tasks have had, but a task that
+ * sleeps for a moment is not to find another in its place. */
+static __always_inline void look_begin(s32 cpu, bool is_runnable)
 {
-	cpu_ctx(cpu)->is_out_of_work = !is_runnable && queued_at(cpu) <= 0;
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+	u64 now = scx_bpf_now();
+
+	cc->is_out_of_work = !is_runnable && queued_at(cpu) <= 0;
+	cc->looks_elsewhere = !cc->is_out_of_work && now - cc->looked_ns >= policy.quantum_ns;
+	if (cc->looks_elsewhere)
+		cc->looked_ns = now;
 }
 
 #endif

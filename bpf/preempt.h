@@ -3,9 +3,10 @@
  * Preemption: a task that wakes up takes the CPU in whose queue it waits from one that has had more
  * by a quantum. Credits do not count: they are for who looks for work.
  *
- * Who has run for a quantum since it last slept asks for another. It is ordered by what it will
- * have had, as by a deadline, and nothing of the first quantum is left to it. Who sleeps now and
- * then is left its quantum.
+ * Who has run for a quantum since it last slept asks for as long again, up to all credits together.
+ * It is ordered by what it will have had, as by a deadline, and nothing of the first quantum is
+ * left to it: who runs for a moment and sleeps goes first, as long as it has not had more by that.
+ * Who sleeps now and then is left its quantum.
  */
 #ifndef HEARTH_PREEMPT_H
 #define HEARTH_PREEMPT_H
@@ -13,12 +14,16 @@
 #include "credit.h"
 #include "queues.h"
 
-/* Who has run for a quantum since it last slept asks for another; who has not, for little. */
+/* Who has run for a quantum since it last slept asks for as long again; who has not, for little. */
 static __always_inline void usage_request(struct task_struct *p, struct hearth_task *tc)
 {
-	tc->request = tc->last_cpu >= 0 && p->se.sum_exec_runtime - tc->woke_ns >= policy.quantum_ns
-			      ? policy.quantum_ns * tc->inverse_weight >> 16
-			      : 0;
+	u64 ran = tc->last_cpu >= 0 ? p->se.sum_exec_runtime - tc->woke_ns : 0;
+	u64 asks = ran * tc->inverse_weight >> 16;
+	u64 most = weighed(sums.foreign, tc->inverse_weight);
+
+	if (ran < policy.quantum_ns)
+		asks = 0;
+	tc->request = asks < most ? asks : most;
 }
 
 /* Notes what who wakes is compared with. */

@@ -31,8 +31,9 @@ static __always_inline void run_note(struct task_struct *p, struct hearth_task *
 static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 }
-static __always_inline void out_of_work_note(s32 cpu, bool is_runnable)
+static __always_inline void look_begin(s32 cpu, bool is_runnable)
 {
+	cpu_ctx(cpu)->looks_elsewhere = true;
 }
 static __always_inline void usage_request(struct task_struct *p, struct hearth_task *tc)
 {
