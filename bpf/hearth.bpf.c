@@ -109,13 +109,16 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 /* ---- What a CPU runs next ---- */
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
- * found it claimed, and the kernel tells nobody that an idle CPU stays idle. */
+ * found it claimed, and the kernel tells nobody that an idle CPU stays idle. Nor does that one find
+ * it idle which is counted here, but not linked in yet. */
 static __always_inline void look_again(s32 cpu)
 {
-	if (!cpu_ctx(cpu)->claimed)
+	if (cpu_ctx(cpu)->claimed) {
+		cpu_ctx(cpu)->claimed = CLAIM_NONE;
+		stats_of(cpu)->in_vain++;
+	} else if (!is_coming(shared_queue(cpu)) && !is_coming(pinned_queue(cpu))) {
 		return;
-	cpu_ctx(cpu)->claimed = CLAIM_NONE;
-	stats_of(cpu)->in_vain++;
+	}
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 
