@@ -94,10 +94,15 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		queue_insert(p, tc, cpu, enq_flags);
 	if (is_in_row(tc))
 		cpu_ctx(cpu)->has_member = true;
-	if (cpu != at && claim_idle(cpu))
+	if (cpu != at && claim_idle(cpu)) {
 		idle = cpu;
-	else
+	} else {
+		/* It idles, and is claimed for another. It may look before the kernel has linked
+		 * this one in, and nobody tells it then: the kick comes when that is done. */
+		if (cpu_ctx(cpu)->is_idle)
+			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu, will_wait);
+	}
 	if (idle >= 0)
 		kick_idle(idle);
 	else if (is_in_row(tc) && (cpu != at || enq_flags & SCX_ENQ_WAKEUP))
@@ -109,16 +114,13 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 /* ---- What a CPU runs next ---- */
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
- * found it claimed, and the kernel tells nobody that an idle CPU stays idle. Nor does that one find
- * it idle which is counted here, but not linked in yet. */
+ * found it claimed, and the kernel tells nobody that an idle CPU stays idle. */
 static __always_inline void look_again(s32 cpu)
 {
-	if (cpu_ctx(cpu)->claimed) {
-		cpu_ctx(cpu)->claimed = CLAIM_NONE;
-		stats_of(cpu)->in_vain++;
-	} else if (!is_coming(shared_queue(cpu)) && !is_coming(pinned_queue(cpu))) {
+	if (!cpu_ctx(cpu)->claimed)
 		return;
-	}
+	cpu_ctx(cpu)->claimed = CLAIM_NONE;
+	stats_of(cpu)->in_vain++;
 	scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 }
 

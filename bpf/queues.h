@@ -110,14 +110,6 @@ verified_alone int head_refresh(s32 queue)
 	return 0;
 }
 
-/* A task is counted here that the kernel has not linked in yet, or that is on its way from here. */
-static __always_inline bool is_coming(s32 queue)
-{
-	s64 waiting = queue_ctx(queue)->waiting;
-
-	return waiting > 0 && waiting > scx_bpf_dsq_nr_queued(queue);
-}
-
 /* A CPU took nothing from a queue whose head it had seen. If the queue is empty, that was what a
  * look has left that another CPU overtook: it would come first for ever, and hide what waits. */
 static __always_inline void queue_missed(s32 queue)
