@@ -175,8 +175,7 @@ struct cpu_ctx {
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
 	s32 left_alone;
-	/* When it looked last at what waits for other CPUs, and whether it does now; see moves.h.
-	 */
+	/* When it last looked at what waits for others, and whether it does now; see moves.h. */
 	u64 looked_ns;
 	bool looks_elsewhere;
 	/* Tasks that have declared fragments whose home this is. */

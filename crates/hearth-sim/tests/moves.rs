@@ -314,6 +314,97 @@ fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum()
     assert!(heavy < 30, "of great weight preempted {heavy} times");
 }
 
+/// One computes on a CPU. When it has for long, another of so much weight wakes there again and again, for 80 us in 100.
+/// How much more CPU time that one had had when it first waited for a millisecond.
+fn lead_ns(machine: &Machine, weight: u32) -> u64 {
+    let result = run_on(
+        machine,
+        "fair",
+        true,
+        vec![
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                cpu.set_weight(cpu.task(), weight);
+                spin(cpu, 150);
+            }),
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                cpu.set_weight(cpu.task(), weight);
+                cpu.sleep_ns(60 * MS);
+                for _ in 0..800 {
+                    compute_ns(cpu, 80 * US);
+                    cpu.sleep_ns(20 * US);
+                }
+            }),
+        ],
+    );
+    let wakes: Vec<_> = ran(&result, 1).into_iter().filter(|one| one.start_ns > 60 * MS).collect();
+    let waits_at = wakes.windows(2).position(|pair| between_ns(pair) > MS).unwrap();
+    let (from_ns, until_ns) = (wakes[0].start_ns, wakes[waits_at].end_ns);
+    let answered: u64 = wakes[..=waits_at].iter().map(|one| one.end_ns - one.start_ns).sum();
+    2 * answered - (until_ns - from_ns)
+}
+
+#[test]
+fn who_wakes_beside_a_computation_may_be_ahead_by_more_than_a_quantum_and_less_than_all_credits() {
+    let quantum_ns = Policy::load("fair").unwrap().quantum_ns;
+    for machine in [machine(), Machine::load("desktop-8").unwrap()] {
+        let credits_ns = 2 * quantum_ns + machine.move_costs().node_ns;
+        for weight in [100, 400] {
+            let lead = lead_ns(&machine, weight);
+            assert!((quantum_ns..credits_ns).contains(&lead), "{}, weight {weight}: {lead} ns", machine.name);
+        }
+    }
+}
+
+/// On one CPU of two a task computes, and another sleeps for a moment again and again. So many more begin on the other
+/// CPU, and wake there as often. When the first CPU, which is never idle, drew one of them.
+fn draws_of_a_busy_cpu(crowd: usize) -> Vec<u64> {
+    const UNTIL_NS: u64 = 300 * MS;
+    let machine = Machine::load("xeon-smp2").unwrap();
+    let beside = |computes_us, sleeps_us| -> Body {
+        Box::new(move |cpu| {
+            only(cpu, &[0]);
+            while cpu.now_ns() < UNTIL_NS {
+                compute_ns(cpu, computes_us * US);
+                if sleeps_us > 0 {
+                    cpu.sleep_ns(sleeps_us * US);
+                }
+            }
+        })
+    };
+    let crowded = |_| -> Body {
+        Box::new(|cpu| {
+            only(cpu, &[1]);
+            only(cpu, &[0, 1]);
+            while cpu.now_ns() < UNTIL_NS {
+                compute_ns(cpu, 60 * US);
+                cpu.sleep_ns(30 * US);
+            }
+        })
+    };
+    let tasks = [beside(1000, 0), beside(20, 50)].into_iter().chain((0..crowd).map(crowded)).collect();
+    let result = run_on(&machine, "fair", true, tasks);
+    let is_drawn = |pair: &&[Stretch]| (pair[0].cpu, pair[1].cpu) == (1, 0) && pair[1].start_ns < UNTIL_NS;
+    let times = |task| -> Vec<_> {
+        ran(&result, task).windows(2).filter(is_drawn).map(|pair| pair[1].start_ns).collect()
+    };
+    let mut draws: Vec<_> = (2..2 + crowd).flat_map(times).collect();
+    draws.sort_unstable();
+    draws
+}
+
+#[test]
+fn a_busy_cpu_draws_what_waits_elsewhere_once_a_quantum_at_most() {
+    let quantum_ns = Policy::load("fair").unwrap().quantum_ns;
+    for crowd in [4, 8, 16] {
+        let draws = draws_of_a_busy_cpu(crowd);
+        let soonest = draws.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap();
+        // From the look until the task runs it takes a switch, more or less.
+        assert!(soonest > quantum_ns - 100 * US, "of {crowd} one after {soonest} ns: {draws:?}");
+    }
+}
+
 /// Each CPU computes. Half as many tasks, which begin on one of them, wake now and then for a little: how often these moved
 /// in 40 runs each.
 fn moves_among_computations() -> usize {
