@@ -115,7 +115,9 @@ class Tables:
             by_cell.setdefault((of.machine, of.program), []).append(of)
         self.programs = {name: {program: about for program, about in programs(name).items() if (name, program) in by_cell}
                          for name in machines}
-        self.figures = [of for name, program, _ in self.cells() for of in by_cell[name, program]]
+        places = {name: place for place, name in enumerate([*schedulers, f"{schedulers[0]} again"])}
+        in_order = lambda of: (of.measure == ENDED, places.get(of.scheduler, len(places)))
+        self.figures = [of for name, program, _ in self.cells() for of in sorted(by_cell[name, program], key=in_order)]
         self.at = {(of.machine, of.program, of.scheduler, of.measure): of for of in self.figures}
         self.schedulers, self.columns = schedulers, [f"{schedulers[0]} again", *schedulers[1:]]
 
@@ -266,6 +268,13 @@ def write(path, figures):
     part.rename(path)
 
 
+def replaced(old, new):
+    """The new figures, and the old ones of columns of a cell that nothing new is of."""
+    column = lambda of: (of.machine, of.program, of.scheduler)
+    columns = {column(of) for of in new}
+    return [*(of for of in old if column(of) not in columns), *new]
+
+
 class Published:
     """A folder's schedulers.csv, the tables of its schedulers.md, and schedulers-map.html."""
 
@@ -281,8 +290,11 @@ class Published:
             sys.exit(f"{self.page} has to be there, with the lines {marks}: tables go between them")
         self.figures = read(self.csv)
 
-    def write(self, tables):
+    def add(self, figures, tables_of):
+        """Figures in place of those of the same columns; all as tables."""
         more = 'Made by <code>tools/bench-schedulers</code>; <a href="schedulers.csv">the figures as CSV</a>.'
-        write(self.csv, tables.figures)
+        write(self.csv, tables_of(replaced(self.figures, figures)).figures)
+        # As they are read, so that the pages are the same whenever they are made.
+        tables = tables_of(read(self.csv))
         self.map.write_text(tables.page(more=more))
         self.page.write_text(self.before + self.BEGIN + tables.markdown() + self.END + self.after)
