@@ -5,6 +5,7 @@
 # make build  the commands, target/release/hearth and target/release/hearth-lab
 # make static the administrator's command as one small file: target/static/hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
+# make python  tests of the Python package, a cluster among them, in an environment of its own: target/python
 # make book   the documentation as HTML: target/book
 # make bench  speed, beside other cache simulators; then the page planner's
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
@@ -24,7 +25,7 @@ SMALL ?=
 export CARGO
 
 .PHONY: demo test selftests lint bench bench-kernel bench-field bench-parallel bench-fragments bench-isolation bench-full-system \
-	book build build-tests examples static deb check-all packages lab-packages
+	book build python build-tests examples static deb check-all packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -43,6 +44,7 @@ lab-packages:
 
 build: packages
 	$(CARGO) build --release --locked --workspace
+	@ln -sfn $(CURDIR)/python/hearth-sweep $(RELEASE)/hearth-sweep
 
 # Programs that measure or show something and are no command.
 examples: packages
@@ -158,6 +160,15 @@ bench-full-system: build
 	@tools/bench-schedulers $(RELEASE)/hearth $(BENCH)/schedulers $(if $(SMALL),--set small)
 	@tools/classes $(RELEASE)/hearth $(BENCH)/classes $(if $(SMALL),--small)
 	@tools/conformance $(RELEASE)/hearth $(BENCH)/conformance $(if $(SMALL),--small)
+
+PYTHON := $(TARGET)/python
+
+# Its tests run the laboratory's command.
+python: build
+	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv
+	@test -x $(PYTHON)/bin/python || python3 -m venv $(PYTHON)
+	@$(PYTHON)/bin/pip install -q --disable-pip-version-check -e 'python[test]'
+	HEARTH_BIN=$(abspath $(RELEASE)) $(PYTHON)/bin/pytest -q python/tests
 
 book:
 	tools/with-tools mdbook mdbook build docs

@@ -49,6 +49,17 @@ pub fn print_json_line(content: &impl Serialize) -> Outcome {
     print(&text)
 }
 
+/// Prints rows as CSV, below a header.
+pub fn print_csv(header: &[String], rows: &[Vec<String>]) -> Outcome {
+    let mut lines = csv::Writer::from_writer(Vec::new());
+    std::iter::once(header)
+        .chain(rows.iter().map(Vec::as_slice))
+        .try_for_each(|row| lines.write_record(row))
+        .map_err(Failure::failed)?;
+    let text = lines.into_inner().map_err(|error| Failure::failed(error.into_error()))?;
+    print(&String::from_utf8_lossy(&text))
+}
+
 /// Writes a file beside its place and renames it, so that it is complete or not there.
 pub fn write_file(path: &Path, content: &[u8]) -> Outcome {
     write_beside(path, content)

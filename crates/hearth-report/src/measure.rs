@@ -159,6 +159,14 @@ pub struct Parts<S: 'static> {
     pub figures: fn(&S) -> &[Figure],
 }
 
+impl<S> Parts<S> {
+    /// Each part's name in CSV.
+    fn keys(&self) -> impl Iterator<Item = String> {
+        let words = |name: &str| name.replace(',', "").replace(' ', "_");
+        self.names.iter().map(move |name| format!("{}_{}", self.key, words(name)))
+    }
+}
+
 /// All measures by their keys, and parts behind their sums: for JSON.
 ///
 /// # Errors
@@ -177,6 +185,25 @@ pub fn serialize<S, Z: Serializer>(
         }
     }
     map.end()
+}
+
+/// What [`row`] has, by name: each measure's key, and behind a sum its parts', as `causes_first_touch`.
+pub fn header<S>(measures: &[Measure<S>], parts: &[Parts<S>]) -> Vec<String> {
+    let with_parts = |measure: &Measure<S>| {
+        let of_this = parts.iter().filter(|parts| parts.of == measure.key).flat_map(Parts::keys);
+        std::iter::once(measure.key.to_owned()).chain(of_this).collect::<Vec<_>>()
+    };
+    measures.iter().flat_map(with_parts).collect()
+}
+
+/// The means of all measures and parts, for a row of CSV.
+pub fn row<S>(measures: &[Measure<S>], parts: &[Parts<S>], is: &S) -> Vec<String> {
+    let with_parts = |measure: &Measure<S>| {
+        let of_this =
+            parts.iter().filter(|parts| parts.of == measure.key).flat_map(|parts| (parts.figures)(is));
+        std::iter::once((measure.of)(is)).chain(of_this.copied()).collect::<Vec<_>>()
+    };
+    measures.iter().flat_map(with_parts).map(|figure| figure.mean.to_string()).collect()
 }
 
 /// Those that stand in a table of these rows.

@@ -13,7 +13,9 @@ The laboratory's commands, of the program hearth-lab:
   record       Records the memory references of a program, to be replayed by `compare --trace`
   emulate      Runs a command of this host in a real kernel on an emulated machine
   list, show   What comes with Hearth: machines, policies, workloads, experiments
-Another NAME is looked for as a program hearth-NAME.
+In Python (python/ in the sources):
+  sweep        Runs a matrix of machines, policies, programs and seeds, here or on a cluster
+Another NAME is looked for as a program hearth-NAME. `hearth help NAME` says what NAME takes.
 
 Exit codes:
   0    done

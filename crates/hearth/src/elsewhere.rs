@@ -14,11 +14,19 @@ use std::process::Command;
 
 const LABORATORY: &str = "hearth-lab";
 
+/// In Python: no laboratory is needed to know of it.
+const SWEEP: &str = "sweep";
+
 /// What the laboratory does.
 const OF_LABORATORY: [&str; 6] = ["compare", "emulate", "lab", "list", "record", "show"];
 
 /// Becomes the program that has this command; `words` are its name and its arguments.
 pub fn run(words: &[OsString]) -> Outcome {
+    if let [help, of @ ..] = words
+        && help == "help"
+    {
+        return run_help(of);
+    }
     let name = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
     let is_of_laboratory = OF_LABORATORY.contains(&name.as_str());
     let program = if is_of_laboratory { LABORATORY.to_owned() } else { format!("hearth-{name}") };
@@ -31,14 +39,25 @@ pub fn run(words: &[OsString]) -> Outcome {
             "`{name}` is a command of {LABORATORY}, which is neither beside this program nor on PATH; \
              `make build` in Hearth's sources builds it"
         ))),
+        None if name == SWEEP => Err(Failure::Failed(anyhow!(
+            "`{name}` is a command of {program}, which is neither beside this program nor on PATH; `make build` in \
+             Hearth's sources puts it there, or `pip install ./python`"
+        ))),
         None => Err(unknown(&name, &program)),
     }
+}
+
+/// `hearth help NAME` is `hearth NAME --help`, whoever has that command.
+fn run_help(of: &[OsString]) -> Outcome {
+    let path = std::env::current_exe().context("cannot find this program").map_err(Failure::Failed)?;
+    let error = Command::new(&path).arg0("hearth").args(of.first()).arg("--help").exec();
+    Err(error).with_context(|| format!("cannot run {}", path.display())).map_err(Failure::Failed)
 }
 
 fn unknown(name: &str, program: &str) -> Failure {
     let command = Cli::command();
     let own = command.get_subcommands().map(clap::Command::get_name);
-    let known: Vec<&str> = own.chain(OF_LABORATORY).collect();
+    let known: Vec<&str> = own.chain(OF_LABORATORY).chain([SWEEP]).collect();
     let mend = match located::nearest(name, &known) {
         Some(nearest) => format!("did you mean {nearest}?"),
         None => format!("`hearth --help` lists them; another program's would be {program} on PATH"),

@@ -216,6 +216,24 @@ impl Comparison {
         })
     }
 
+    /// The columns of [`rows`](Self::rows).
+    pub fn header() -> Vec<String> {
+        let of_run = ["machine", "workload", "scale", "policy", "seed"].map(str::to_owned);
+        of_run.into_iter().chain(measure::header(&MEASURES, &PARTS)).collect()
+    }
+
+    /// A row for each run: what it was, and what a summary has.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        let about = [self.machine.clone(), self.workload.clone(), self.scale.to_string()];
+        let of_run = move |policy: &PolicyRuns, run: &Run| {
+            let about = about.iter().cloned().chain([policy.name.clone(), run.seed.to_string()]);
+            about.chain(measure::row(&MEASURES, &PARTS, &Summary::of(std::slice::from_ref(run)))).collect()
+        };
+        self.policies.iter().flat_map(move |policy| {
+            policy.runs.iter().map(|run| of_run(policy, run)).collect::<Vec<Vec<String>>>()
+        })
+    }
+
     /// The policy that the others are compared with.
     pub fn base(&self) -> Option<&PolicyRuns> {
         self.policies.first()

@@ -2,7 +2,7 @@
 
 use super::{Comparison, PolicyRuns};
 use crate::policies::Names;
-use crate::{ClaimResult, Experiment, Judgement, Kind, Policies, Run, Verdict};
+use crate::{ClaimResult, Experiment, Judgement, Kind, Policies, RowResult, Run, Verdict};
 use hearth_machine::Machine;
 
 /// A judged experiment.
@@ -35,6 +35,39 @@ impl Findings<'_> {
         };
         let counts: Vec<String> = [Kind::Outcome, Kind::Input].into_iter().filter_map(of).collect();
         format!("Claims of {paper} ({id}) that hold: {}", counts.join(", "))
+    }
+
+    /// The columns of [`rows`](Self::rows).
+    pub fn header() -> Vec<String> {
+        let columns = [
+            "experiment",
+            "claim",
+            "kind",
+            "row",
+            "paper",
+            "measured",
+            "low",
+            "high",
+            "band_low",
+            "band_high",
+        ];
+        columns.into_iter().chain(["holds", "verdict"]).map(str::to_owned).collect()
+    }
+
+    /// A row for each row of each claim. What a paper does not say or was not measured is empty.
+    pub fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        let of_claim = move |claim: &ClaimResult| -> Vec<Vec<String>> {
+            let of_row = |row: &RowResult| {
+                let about = [&self.experiment.id, &claim.id, claim.kind.text(), &row.name].map(str::to_owned);
+                let spread = row.spread.map_or([None; 2], |spread| spread.map(Some));
+                let figures = [[row.paper, row.measured], spread, row.band].concat().into_iter().map(number);
+                let holds = row.holds.map_or_else(String::new, |holds| holds.to_string());
+                about.into_iter().chain(figures).chain([holds, claim.verdict.text().to_owned()]).collect()
+            };
+            claim.rows.iter().map(of_row).collect()
+        };
+        self.judgement.claims.iter().flat_map(of_claim)
     }
 
     /// What came out, in a sentence.

@@ -4,7 +4,7 @@ mod plan;
 mod table;
 
 use crate::progress::Bar;
-use crate::values;
+use crate::values::{self, Seeds};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{self, Failure, Outcome};
@@ -48,9 +48,9 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", default_value = NO_PLANNER)]
     #[arg(value_parser = planner_names(&PLANNERS))]
     planner: String,
-    /// Run each policy with the seeds 1 to N; figures are then means, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
-    seeds: u64,
+    /// Run each policy with the seeds 1 to N, or A to B (A-B); figures are then means, with their spread
+    #[arg(long, value_name = "N", default_value = "1")]
+    seeds: Seeds,
     /// Shorten the programs: above 0 and up to 1, the paper's size
     #[arg(short, long, value_name = "X", default_value = "1", value_parser = values::scale)]
     scale: f64,
@@ -69,6 +69,9 @@ pub struct Arguments {
     /// Print everything that was measured as JSON
     #[arg(long)]
     json: bool,
+    /// Print a row for each run as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     /// Write a page with charts, to be opened in a browser
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -130,6 +133,10 @@ fn show(arguments: &Arguments, comparisons: &[Comparison]) -> Outcome {
             [comparison] if arguments.machines.len() == 1 => output::print_json(&Json::from(comparison)),
             all => output::print_json(&all.iter().map(Json::from).collect::<Vec<_>>()),
         };
+    }
+    if arguments.csv {
+        let rows: Vec<_> = comparisons.iter().flat_map(Comparison::rows).collect();
+        return output::print_csv(&Comparison::header(), &rows);
     }
     let texts: Vec<String> =
         comparisons.iter().map(|comparison| table::text(comparison, arguments.verbose)).collect();

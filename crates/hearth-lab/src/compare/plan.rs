@@ -63,7 +63,7 @@ impl Plan {
         let planner = planners::kind(&arguments.planner).map(|kind| kind.name);
         let policies = names::policies(&arguments.policies, planner)?;
         let workload = workload(arguments, &machine)?;
-        let seeds: Vec<u64> = (1..=arguments.seeds).collect();
+        let seeds: Vec<u64> = arguments.seeds.all();
         let scale = arguments.scale;
         let charts = arguments.report.is_some() || arguments.perfetto.is_some();
         let default = Options::default();

@@ -320,6 +320,27 @@ impl Comparison {
         self.schedulers.iter().flat_map(|runs| runs.measures.keys()).map(String::as_str).collect()
     }
 
+    /// The columns of [`rows`](Self::rows).
+    pub fn header(&self) -> Vec<String> {
+        let of_run = ["machine", "command", "copies", "scheduler", "seed", "round"].map(str::to_owned);
+        let own = self.own_measures().into_iter().map(str::to_owned);
+        of_run.into_iter().chain(measure::header(&MEASURES, &PARTS)).chain(own).collect()
+    }
+
+    /// A row for each run: what it was, what a summary has, and what the command measured itself, if it did.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let names = self.own_measures();
+        let of_run = |name: &str, run: &Run| -> Vec<String> {
+            let about = [&self.machine, &self.command, &self.copies.to_string(), name, &run.seed.to_string()];
+            let about = about.map(str::to_owned).into_iter().chain([run.round.to_string()]);
+            let summary = Summary::of(std::slice::from_ref(run));
+            let own = |name: &&str| run.measures.get(*name).map_or_else(String::new, f64::to_string);
+            about.chain(measure::row(&MEASURES, &PARTS, &summary)).chain(names.iter().map(own)).collect()
+        };
+        let of_all = |of: &SchedulerRuns| of.runs.iter().map(|run| of_run(&of.name, run)).collect::<Vec<_>>();
+        self.schedulers.iter().flat_map(of_all).collect()
+    }
+
     /// The scheduler that the others are compared with.
     pub fn base(&self) -> Option<&SchedulerRuns> {
         self.schedulers.first()

@@ -9,7 +9,7 @@ mod programs;
 mod table;
 
 use crate::progress::Bar;
-use crate::values;
+use crate::values::{self, Seeds};
 use clap::Args;
 use comparison::Comparison;
 use hearth_command::failure::{self, Outcome};
@@ -41,10 +41,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "NAMES")]
     #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both")]
     schedulers: String,
-    /// Run under each scheduler with the seeds 1 to N, which shift when copies start; figures are then
+    /// Run under each scheduler with the seeds 1 to N, or A to B (A-B), which shift when copies start; figures are then
     /// means, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
-    seeds: u64,
+    #[arg(long, value_name = "N", default_value = "1")]
+    seeds: Seeds,
     /// Run so many rounds in one guest for each scheduler and seed; what is reported then are ratios of pairs of the
     /// same round and seed, with their interval, and whether they differ
     #[arg(long, value_name = "N", value_parser = rounds)]
@@ -89,6 +89,9 @@ pub struct Arguments {
     /// Print everything that was counted as JSON
     #[arg(long)]
     json: bool,
+    /// Print a row for each run as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     /// Write a page with charts, to be opened in a browser
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -155,6 +158,9 @@ fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
     }
     if arguments.json {
         return output::print_json(&Json { summary: comparison.sentence(), comparison });
+    }
+    if arguments.csv {
+        return output::print_csv(&comparison.header(), &comparison.rows());
     }
     output::print(&table::text(comparison, arguments.verbose))?;
     output::announce([&arguments.report]);

@@ -61,7 +61,7 @@ impl Plan {
         };
         let kept = arguments.keep.as_deref().map(Kept::in_folder).transpose().map_err(Failure::input)?;
         emulation.check().map_err(|error| Failure::Code(4, error.into()))?;
-        let seeds: Vec<u64> = (1..=arguments.seeds).collect();
+        let seeds: Vec<u64> = arguments.seeds.all();
         let jobs = jobs(&schedulers, &seeds, arguments.rounds);
         let (command, rounds) = (arguments.command.join(" "), arguments.rounds);
         Ok(Self { emulation, jobs, kept, schedulers, command, seeds, rounds, lacks_config })

@@ -2,8 +2,9 @@
 
 mod table;
 
+use crate::names;
 use crate::progress::Bar;
-use crate::{names, values};
+use crate::values::{self, Seeds};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome, complain_of};
@@ -29,9 +30,9 @@ pub struct Arguments {
     /// Experiments: names (see `hearth list experiments`) or TOML files [default: all]
     #[arg(value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// Run everything with the seeds 1 to N; figures are then means, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::seeds)]
-    seeds: u64,
+    /// Run everything with the seeds 1 to N, or A to B (A-B); figures are then means, with their spread
+    #[arg(long, value_name = "N", default_value = "1")]
+    seeds: Seeds,
     /// Shorten the programs: above 0 and up to 1, the paper's size
     #[arg(short, long, value_name = "X", default_value = "1", value_parser = values::scale)]
     scale: f64,
@@ -55,6 +56,9 @@ pub struct Arguments {
     /// Print the claims as JSON
     #[arg(long)]
     json: bool,
+    /// Print each row of each claim as CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
     /// Write a page with charts, to be opened in a browser
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -67,7 +71,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let files = [&arguments.report, &arguments.markdown];
     files.into_iter().flatten().try_for_each(|path| output::check_writable(path))?;
     let experiments = names::experiments(&arguments.experiments)?;
-    let seeds: Vec<u64> = (1..=arguments.seeds).collect();
+    let seeds: Vec<u64> = arguments.seeds.all();
     let stop = interrupt::flag()?;
     let threads = arguments.jobs.unwrap_or_else(values::default_jobs);
     let bar = Bar::new(0);
@@ -123,6 +127,10 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
             partial: findings.iter().any(|findings| findings.partial),
             claims: findings.iter().flat_map(|findings| &findings.judgement.claims).collect(),
         });
+    }
+    if arguments.csv {
+        let rows: Vec<_> = findings.iter().flat_map(Findings::rows).collect();
+        return output::print_csv(&Findings::header(), &rows);
     }
     findings.iter().try_for_each(|findings| output::print(&table::text(findings, arguments.verbose)))?;
     output::announce([&arguments.report, &arguments.markdown]);

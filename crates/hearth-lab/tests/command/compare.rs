@@ -43,6 +43,30 @@ fn json_has_everything_that_was_measured() {
 }
 
 #[test]
+fn csv_has_a_row_for_each_run_of_what_json_sums_up() {
+    let machines = ["--machine", "sgi-4d340,xeon-smp2", "--seeds", "3-4", "matrix"];
+    let text = output(&tiny(&[&machines[..], &["--csv"]].concat()));
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let column = |name: &str| rows[0].iter().position(|column| *column == name).unwrap();
+    let (machine, policy, seed) = (column("machine"), column("policy"), column("seed"));
+    let keys: Vec<_> = rows[1..].iter().map(|row| [row[machine], row[policy], row[seed]].join(" ")).collect();
+    let expected = ["sgi-4d340", "xeon-smp2"].map(|machine| {
+        ["standard 3", "standard 4", "light 3", "light 4"].map(|run| format!("{machine} {run}"))
+    });
+    assert_eq!(keys, expected.concat());
+    let summary = &json(&tiny(&[&machines[..], &["--json"]].concat()))[1]["policies"][1]["summary"];
+    for measure in ["cpu_s", "misses", "slice_ms"] {
+        let sum: f64 = rows[7..].iter().map(|row| row[column(measure)].parse::<f64>().unwrap()).sum();
+        let mean = summary[measure]["mean"].as_f64().unwrap();
+        assert!((sum / 2.0 - mean).abs() < 1e-9 * mean, "{measure}: {} for {mean}", sum / 2.0);
+    }
+    let part = |name: &str| rows[7][column(name)].parse::<f64>().unwrap();
+    let causes = rows[0].iter().filter(|name| name.starts_with("causes_"));
+    assert_eq!(causes.map(|name| part(name)).sum::<f64>(), part("misses"));
+    assert!(complaint(&tiny(&["--csv", "--json", "matrix"]), 2).contains("cannot be used with"));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_bytes() {
     for arguments in [tiny(&["--json", "matrix+matrix"]), containers(&["--json"])] {
         let one_thread = [&arguments[..], &["--jobs", "1"]].concat();

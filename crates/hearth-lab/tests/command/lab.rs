@@ -46,6 +46,9 @@ fn each_claim_has_a_verdict() {
     let claims = judged["claims"].as_array().unwrap();
     let verdicts: Vec<&str> = claims.iter().map(|claim| claim["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["holds", "does not hold"]);
+    let rows = output(&[&arguments[..], &["--csv"]].concat());
+    let verdicts: Vec<&str> = rows.lines().skip(1).map(|row| row.rsplit(',').next().unwrap()).collect();
+    assert_eq!(verdicts, ["holds", "does not hold"], "{rows}");
     for key in ["id", "kind", "paper", "measured", "spread", "band"] {
         assert!(!claims[0][key].is_null(), "{key}");
     }

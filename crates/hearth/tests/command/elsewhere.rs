@@ -39,6 +39,17 @@ fn the_laboratorys_commands_are_one_programs_which_is_told_the_name() {
 }
 
 #[test]
+fn help_is_of_whoever_has_the_command() {
+    let (here, there) = (alone(), tempfile::tempdir().unwrap());
+    program(there.path(), "hearth-lab", "#!/bin/sh\necho \"$@\"\n");
+    let said = |words: &[&str]| run(here.path(), words, there.path());
+    assert_eq!(said(&["help", "compare"]).1, "compare --help\n");
+    assert!(said(&["help", "start"]).1.contains("Usage: hearth start"));
+    assert_eq!(said(&["help"]).1, said(&["--help"]).1);
+    assert_eq!(said(&["help", "zzzzzzzz"]).0, 2);
+}
+
+#[test]
 fn any_program_of_that_name_is_a_command() {
     let (here, there) = (alone(), tempfile::tempdir().unwrap());
     program(there.path(), "hearth-hello", "#!/bin/sh\necho \"$@\"\n");
@@ -51,6 +62,11 @@ fn what_is_missing_is_explained() {
     let (code, said, complaint) = run(here.path(), &["compare"], here.path());
     assert_eq!((code, said.as_str()), (1, ""));
     assert!(complaint.contains("`compare` is a command of hearth-lab") && complaint.contains("make build"));
+    let (code, _, complaint) = run(here.path(), &["sweep", "a.toml"], here.path());
+    assert!(
+        code == 1 && complaint.contains("hearth-sweep") && complaint.contains("pip install"),
+        "{complaint}"
+    );
     fs::write(here.path().join("hearth-lab"), "no program").unwrap();
     assert_eq!(run(here.path(), &["compare"], here.path()).0, 1, "a file that nobody may execute");
 }
