@@ -114,6 +114,12 @@ struct Json<'a> {
     comparison: &'a Comparison,
 }
 
+/// Of several machines.
+#[derive(Serialize)]
+struct JsonOfMachines<'a> {
+    comparisons: Vec<Json<'a>>,
+}
+
 impl<'a> From<&'a Comparison> for Json<'a> {
     fn from(comparison: &'a Comparison) -> Self {
         Self { summary: comparison.sentences().join(" "), comparison }
@@ -131,7 +137,7 @@ fn show(arguments: &Arguments, comparisons: &[Comparison]) -> Outcome {
     if arguments.json {
         return match comparisons {
             [comparison] if arguments.machines.len() == 1 => output::print_json(&Json::from(comparison)),
-            all => output::print_json(&all.iter().map(Json::from).collect::<Vec<_>>()),
+            all => output::print_json(&JsonOfMachines { comparisons: all.iter().map(Json::from).collect() }),
         };
     }
     if arguments.csv {

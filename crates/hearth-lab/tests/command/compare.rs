@@ -54,7 +54,9 @@ fn csv_has_a_row_for_each_run_of_what_json_sums_up() {
         ["standard 3", "standard 4", "light 3", "light 4"].map(|run| format!("{machine} {run}"))
     });
     assert_eq!(keys, expected.concat());
-    let summary = &json(&tiny(&[&machines[..], &["--json"]].concat()))[1]["policies"][1]["summary"];
+    let compared = json(&tiny(&[&machines[..], &["--json"]].concat()));
+    assert_eq!(compared["schema"], 1);
+    let summary = &compared["comparisons"][1]["policies"][1]["summary"];
     for measure in ["cpu_s", "misses", "slice_ms"] {
         let sum: f64 = rows[7..].iter().map(|row| row[column(measure)].parse::<f64>().unwrap()).sum();
         let mean = summary[measure]["mean"].as_f64().unwrap();
