@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import command
 from .command import HearthError
-from .sweep import Sweep, cluster, local
+from .sweeps import Sweep, cluster, local
 
 if TYPE_CHECKING:
     import pandas as pd

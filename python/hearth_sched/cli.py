@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from .command import HearthError
-from .sweep import Sweep, cluster, local
+from .sweeps import Sweep, cluster, local
 
 ABOUT = """Runs each cell of a matrix: every combination of machines, policies, programs and seeds that a file names.
 

@@ -10,7 +10,7 @@ from distributed import LocalCluster
 import hearth_sched as hearth
 from conftest import SMALL
 from hearth_sched import cli
-from hearth_sched.sweep import Sweep
+from hearth_sched.sweeps import Sweep
 
 
 def test_a_cluster_gives_the_same_bytes_also_when_a_worker_is_killed(small, monkeypatch):

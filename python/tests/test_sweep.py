@@ -10,7 +10,7 @@ import pytest
 import hearth_sched as hearth
 from conftest import SMALL
 from hearth_sched import cli, store
-from hearth_sched.sweep import Result, Sweep, do
+from hearth_sched.sweeps import Result, Sweep, do
 
 
 class Shuffled(Executor):
