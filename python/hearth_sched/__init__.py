@@ -10,7 +10,6 @@ in HEARTH_BIN, or on PATH; what it says when it fails is a HearthError."""
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
@@ -70,7 +69,7 @@ def pairs(*program: str, rounds: int, machine: str | None = None, schedulers: Na
     import pandas as pd
 
     options |= {"machine": machine, "schedulers": schedulers, "rounds": rounds, "seeds": seeds, "timed": timed}
-    said = command.document(["emulate", *command.options(options, ("file", "program")), "--", *program])
+    said = command.document(["emulate", *command.options(options, ("file", "program"))], program)
     rows = []
     for row in said.get("pairs", []):
         for measure, is_ in (row["of"] | row.get("measures", {})).items():
@@ -82,9 +81,7 @@ def pairs(*program: str, rounds: int, machine: str | None = None, schedulers: Na
 
 def record(*program: str, output: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
     """Records the memory references of a program into a file, for `compare(trace=...)`. What was recorded."""
-    text = command.run(["record", "--json", "--output", output, *command.options(options), "--", *program])
-    # Behind what the program printed itself.
-    return json.loads(text.splitlines()[-1])
+    return command.document(["record", "--output", output, *command.options(options)], program)
 
 
 def observe(*program: str, **options: Any) -> pd.DataFrame:
@@ -93,9 +90,7 @@ def observe(*program: str, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     options = {name.rstrip("_"): value for name, value in options.items()}
-    text = command.run(["observe", "--json", *command.options(options), *(["--", *program] if program else [])])
-    said = json.loads(text if not program else text.splitlines()[-1])
-    return pd.json_normalize(said["programs"])
+    return pd.json_normalize(command.document(["observe", *command.options(options)], program)["programs"])
 
 
 def sweep(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None, executor: Executor | None = None) -> pd.DataFrame:

@@ -119,7 +119,7 @@ def run(sweep, options):
     try:
         return sweep.run(executor, progress.told)
     except KeyboardInterrupt:
-        executor.shutdown(wait=False, cancel_futures=True) if not options.cluster else executor.shutdown(wait=False)
+        executor.shutdown(wait=False)
         raise
     finally:
         progress.finish()

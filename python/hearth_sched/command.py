@@ -35,7 +35,7 @@ def program(name):
     return Path(path).resolve()
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=None)
 def _digest(path, _changed_ns):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
@@ -64,11 +64,11 @@ def run(words, cwd=None):
     return done.stdout
 
 
-def document(words, cwd=None):
-    """The JSON that a command prints."""
-    text = run([words[0], "--json", *words[1:]], cwd)
+def document(words, program=()):
+    """The JSON that a command prints, behind what a program that it runs has printed itself."""
+    text = run([words[0], "--json", *words[1:], *(["--", *program] if program else [])])
     try:
-        return json.loads(text)
+        return json.loads(text.splitlines()[-1] if program and text else text)
     except json.JSONDecodeError as wrong:
         raise HearthError(f"hearth {words[0]} printed no JSON: {wrong}") from wrong
 

@@ -13,58 +13,14 @@ use hearth_sim::measure::Stretch;
 use hearth_sim::program::Body;
 use hearth_sim::{Application, Cpu, CpuStats, Options, RunResult, Simulation};
 
-const US: u64 = 1_000;
-const MS: u64 = 1_000_000;
-/// Of the first cache of `server-2s`, and of the other.
-const HERE: usize = 0;
-const THERE: usize = 16;
-
-fn machine() -> Machine {
-    Machine::load("server-2s").unwrap()
-}
-
-fn run(policy: &str, tasks: Vec<Body>) -> RunResult {
-    run_on(&machine(), policy, true, tasks)
-}
-
-fn run_on(machine: &Machine, policy: &str, audit: bool, tasks: Vec<Body>) -> RunResult {
-    let options = Options { audit, timeline: true, time_limit_ns: 10_000 * MS, ..Options::default() };
-    let mut simulation = Simulation::new(machine, &Policy::load(policy).unwrap(), &options).unwrap();
-    let mut application = Application::new("moves");
-    tasks.into_iter().for_each(|task| application.tasks.push(("task".into(), task)));
-    simulation.add(application);
-    simulation.run().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// When and where a task ran.
-fn ran(result: &RunResult, task: usize) -> Vec<Stretch> {
-    result.timeline.iter().filter(|stretch| stretch.task == task).copied().collect()
-}
+mod steady;
+use steady::*;
 
 /// From when a task first ran on the CPU where it begins until it ran elsewhere.
 fn stays(ran: &[Stretch]) -> &[Stretch] {
     let first = ran.iter().position(|stretch| stretch.cpu == HERE).unwrap();
     let count = ran[first..].iter().take_while(|stretch| stretch.cpu == HERE).count();
     &ran[first..first + count]
-}
-
-/// How long it was between two stretches.
-fn between_ns(pair: &[Stretch]) -> u64 {
-    pair[1].start_ns - pair[0].end_ns
-}
-
-fn compute_ns(cpu: &mut Cpu<'_>, ns: u64) {
-    cpu.compute(ns * machine().clock_hz / 1_000_000_000);
-}
-
-fn spin(cpu: &mut Cpu<'_>, ms: u64) {
-    (0..ms).for_each(|_| compute_ns(cpu, MS));
-}
-
-fn only(cpu: &mut Cpu<'_>, cpus: &[usize]) {
-    let mask = cpus.iter().fold(CpuSet::default(), |mask, cpu| mask.with(*cpu));
-    assert!(cpu.set_mask(cpu.task(), mask));
-    cpu.compute(1);
 }
 
 /// One computes on a CPU. Another was there first, wakes each millisecond beside it, and may from then on run on these
@@ -272,88 +228,6 @@ fn a_task_that_is_placed_on_an_idle_cpu_is_counted_there() {
         );
         let [here, there] = [HERE, THERE].map(|cpu| result.dispatches[cpu].direct);
         assert!(here <= 5 && there >= TURNS - 10, "{policy}: {here} here, {there} there");
-    }
-}
-
-/// How often a task of a weight is preempted on one CPU, on which another wakes each millisecond. It computes for so long
-/// between its own sleeps.
-fn preemptions(policy: &str, runs_for: u64, weight: u32) -> usize {
-    let result = run(
-        policy,
-        vec![
-            Box::new(move |cpu| {
-                only(cpu, &[HERE]);
-                cpu.set_weight(cpu.task(), weight);
-                for _ in 0..120 * MS / runs_for {
-                    compute_ns(cpu, runs_for);
-                    cpu.sleep_ns(100 * US);
-                }
-            }),
-            Box::new(|cpu| {
-                only(cpu, &[HERE]);
-                for _ in 0..100 {
-                    cpu.sleep_ns(MS);
-                    compute_ns(cpu, 50 * US);
-                }
-            }),
-        ],
-    );
-    result.dispatches[HERE].preempted as usize
-}
-
-#[test]
-fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum() {
-    let (computes, sleeps) = (preemptions("fair", 120 * MS, 100), preemptions("fair", 2 * MS, 100));
-    assert!(computes > 50 && sleeps == 0, "preempted {computes} times, and {sleeps}");
-    let without = preemptions("vanilla", 2 * MS, 100);
-    assert!(without > 20, "preempted {without} times");
-    let light = preemptions("fair", 120 * MS, 2);
-    assert!(light > 50, "of little weight preempted {light} times");
-    // In a millisecond it is charged for less than the 50 us of the other, so that has had more.
-    let heavy = preemptions("fair", 120 * MS, 8877);
-    assert!(heavy < 30, "of great weight preempted {heavy} times");
-}
-
-/// One computes on a CPU. When it has for long, another of so much weight wakes there again and again, for 80 us in 100.
-/// How much more CPU time that one had had when it first waited for a millisecond.
-fn lead_ns(machine: &Machine, weight: u32) -> u64 {
-    let result = run_on(
-        machine,
-        "fair",
-        true,
-        vec![
-            Box::new(move |cpu| {
-                only(cpu, &[HERE]);
-                cpu.set_weight(cpu.task(), weight);
-                spin(cpu, 150);
-            }),
-            Box::new(move |cpu| {
-                only(cpu, &[HERE]);
-                cpu.set_weight(cpu.task(), weight);
-                cpu.sleep_ns(60 * MS);
-                for _ in 0..800 {
-                    compute_ns(cpu, 80 * US);
-                    cpu.sleep_ns(20 * US);
-                }
-            }),
-        ],
-    );
-    let wakes: Vec<_> = ran(&result, 1).into_iter().filter(|one| one.start_ns > 60 * MS).collect();
-    let waits_at = wakes.windows(2).position(|pair| between_ns(pair) > MS).unwrap();
-    let (from_ns, until_ns) = (wakes[0].start_ns, wakes[waits_at].end_ns);
-    let answered: u64 = wakes[..=waits_at].iter().map(|one| one.end_ns - one.start_ns).sum();
-    2 * answered - (until_ns - from_ns)
-}
-
-#[test]
-fn who_wakes_beside_a_computation_may_be_ahead_by_more_than_a_quantum_and_less_than_all_credits() {
-    let quantum_ns = Policy::load("fair").unwrap().quantum_ns;
-    for machine in [machine(), Machine::load("desktop-8").unwrap()] {
-        let credits_ns = 2 * quantum_ns + machine.move_costs().node_ns;
-        for weight in [100, 400] {
-            let lead = lead_ns(&machine, weight);
-            assert!((quantum_ns..credits_ns).contains(&lead), "{}, weight {weight}: {lead} ns", machine.name);
-        }
     }
 }
 

@@ -223,15 +223,14 @@ impl Comparison {
     }
 
     /// A row for each run: what it was, and what a summary has.
-    pub fn rows(&self) -> impl Iterator<Item = Vec<String>> {
+    pub fn rows(&self) -> Vec<Vec<String>> {
         let about = [self.machine.clone(), self.workload.clone(), self.scale.to_string()];
-        let of_run = move |policy: &PolicyRuns, run: &Run| {
-            let about = about.iter().cloned().chain([policy.name.clone(), run.seed.to_string()]);
+        let of_run = |name: &str, run: &Run| -> Vec<String> {
+            let about = about.iter().cloned().chain([name.to_owned(), run.seed.to_string()]);
             about.chain(measure::row(&MEASURES, &PARTS, &Summary::of(std::slice::from_ref(run)))).collect()
         };
-        self.policies.iter().flat_map(move |policy| {
-            policy.runs.iter().map(|run| of_run(policy, run)).collect::<Vec<Vec<String>>>()
-        })
+        let of_all = |of: &PolicyRuns| of.runs.iter().map(|run| of_run(&of.name, run)).collect::<Vec<_>>();
+        self.policies.iter().flat_map(of_all).collect()
     }
 
     /// The policy that the others are compared with.

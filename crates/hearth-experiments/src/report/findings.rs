@@ -5,6 +5,22 @@ use crate::policies::Names;
 use crate::{ClaimResult, Experiment, Judgement, Kind, Policies, RowResult, Run, Verdict};
 use hearth_machine::Machine;
 
+/// The columns of [`Findings::rows`].
+const COLUMNS: [&str; 12] = [
+    "experiment",
+    "claim",
+    "kind",
+    "row",
+    "paper",
+    "measured",
+    "low",
+    "high",
+    "band_low",
+    "band_high",
+    "holds",
+    "verdict",
+];
+
 /// A judged experiment.
 pub struct Findings<'a> {
     /// The experiment.
@@ -39,19 +55,7 @@ impl Findings<'_> {
 
     /// The columns of [`rows`](Self::rows).
     pub fn header() -> Vec<String> {
-        let columns = [
-            "experiment",
-            "claim",
-            "kind",
-            "row",
-            "paper",
-            "measured",
-            "low",
-            "high",
-            "band_low",
-            "band_high",
-        ];
-        columns.into_iter().chain(["holds", "verdict"]).map(str::to_owned).collect()
+        COLUMNS.map(str::to_owned).to_vec()
     }
 
     /// A row for each row of each claim. What a paper does not say or was not measured is empty.

@@ -484,4 +484,20 @@ pub mod tests {
         );
         assert_eq!(comparison(&[("kernel", &[(98, 2)])]).sentence(), "kernel takes 100 ms of CPU time.");
     }
+
+    #[test]
+    fn csv_has_a_row_for_each_run_and_what_a_command_measured_itself() {
+        let mut comparison = comparison(&[("kernel", &[(98, 2), (99, 2)]), ("a", &[(78, 1)])]);
+        comparison.schedulers[1].runs[0].measures.clear();
+        let (header, rows) = (comparison.header(), comparison.rows());
+        assert!(rows.iter().all(|row| row.len() == header.len()));
+        let column = |name: &str| -> Vec<&str> {
+            let at = header.iter().position(|column| column == name).unwrap();
+            rows.iter().map(|row| row[at].as_str()).collect()
+        };
+        assert_eq!(column("scheduler"), ["kernel", "kernel", "a"]);
+        assert_eq!(column("seed"), ["1", "2", "1"]);
+        assert_eq!(column("cpu_ms"), ["100", "101", "80"]);
+        assert_eq!(column("requests_per_s"), ["98", "99", ""]);
+    }
 }
