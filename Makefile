@@ -6,6 +6,7 @@
 # make static the administrator's command as one small file: target/static/hearth
 # make deb    a Debian package of it: target/deb/hearth_*.deb
 # make python  tests of the Python package, a cluster among them, in an environment of its own: target/python
+# make monitoring  the Grafana dashboard and the alerts, on real metrics in a real Prometheus
 # make book   the documentation as HTML: target/book
 # make bench  speed, beside other cache simulators; then the page planner's
 # make bench-kernel  instructions of a real kernel's scheduler, beside ours
@@ -25,7 +26,7 @@ SMALL ?=
 export CARGO
 
 .PHONY: demo test selftests lint bench bench-kernel bench-field bench-parallel bench-fragments bench-isolation bench-full-system \
-	book build python build-tests examples static deb check-all packages lab-packages
+	book build python monitoring build-tests examples static deb check-all packages lab-packages
 
 packages: lab-packages
 	@tools/install-packages valgrind=valgrind clang-19=clang-19 pkg-config=pkg-config \
@@ -169,6 +170,18 @@ python: build
 	@test -x $(PYTHON)/bin/python || python3 -m venv $(PYTHON)
 	@$(PYTHON)/bin/pip install -q --disable-pip-version-check -e 'python[test]'
 	HEARTH_BIN=$(abspath $(RELEASE)) $(PYTHON)/bin/pytest -q python/tests
+
+MONITORING := $(TARGET)/monitoring
+
+monitoring: build
+	$(CARGO) build --release --locked --workspace --example boot
+	@tools/install-guest
+	@tools/install-packages promtool=prometheus
+	@python3 -c 'import ensurepip' 2>/dev/null || tools/install-packages no-venv=python3-venv
+	@test -x $(MONITORING)/bin/python || python3 -m venv $(MONITORING)
+	@$(MONITORING)/bin/pip install -q --disable-pip-version-check 'grafana-foundation-sdk==1769699998!10.1.0'
+	@$(MONITORING)/bin/python packaging/monitoring/dashboard.py >$(MONITORING)/dashboard.json
+	@tools/check-monitoring $(RELEASE)/examples/boot $(RELEASE)/hearth $(MONITORING)/dashboard.json
 
 book:
 	tools/with-tools mdbook mdbook build docs
