@@ -5,7 +5,7 @@
  * program, and read when the observation ends.
  *
  * observe.h has the words, counters.h the counters, tasks.h and follow.h who is watched, sums.h the
- * arithmetic.
+ * arithmetic, waits.h for whom tasks wait.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -19,6 +19,7 @@ char _license[] SEC("license") = "GPL";
 #include "sums.h"
 #include "tasks.h"
 #include "follow.h"
+#include "waits.h"
 #include "reasons.h"
 
 const volatile u32 domain_of[OBSERVE_MAX_CPUS];
@@ -46,6 +47,7 @@ struct observe_cpu {
 	u32 slice_pid;
 	u32 slice_slot;
 	u64 slice_ns;
+	struct turns turns;
 };
 
 enum kind { KIND_UNKNOWN, KIND_IDLE, KIND_KERNEL, KIND_OTHER, KIND_WATCHED };
@@ -197,6 +199,21 @@ static __always_inline void time_passes(struct observe_cpu *cpu, u64 now)
 	}
 }
 
+/* Who has the CPU, as tasks that wait see it; NO_SLOT if it is nobody. */
+static __always_inline u32 who_has(const struct observe_cpu *cpu)
+{
+	switch (cpu->kind) {
+	case KIND_WATCHED:
+		return cpu->slot;
+	case KIND_KERNEL:
+		return OBSERVE_BY_KERNEL;
+	case KIND_OTHER:
+		return OBSERVE_BY_OTHERS;
+	default:
+		return NO_SLOT;
+	}
+}
+
 /* A task that is not the kernel's takes the CPU: another effective slice, unless it was here last.
  */
 static __always_inline void user_begins(struct observe_cpu *cpu, struct task_struct *next, u64 now)
@@ -204,11 +221,15 @@ static __always_inline void user_begins(struct observe_cpu *cpu, struct task_str
 	struct observe_task *task = bpf_task_storage_get(&tasks, next, 0, 0);
 	u32 pid = next->pid, here = bpf_get_smp_processor_id();
 	u32 slot = task ? task->slot : NO_SLOT;
+	struct observe_program *program;
 
 	cpu->kind = task ? KIND_WATCHED : KIND_OTHER;
 	if (task) {
 		cpu->before = what_was_before(cpu, task, pid, here);
 		task->last_cpu = here + 1;
+		program = bpf_map_lookup_elem(&programs, &slot);
+		if (program && task->waits_since)
+			wait_ends(task, &program->waits, &cpu->turns, now);
 	}
 	if (cpu->slice_pid != pid || cpu->slice_slot != slot) {
 		slice_ends(cpu);
@@ -225,31 +246,38 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	struct observe_cpu *cpu = this_cpu();
 	u64 now = bpf_ktime_get_ns();
-	bool was_counted, was_watched;
-	struct reading reading;
+	u32 had, why = OBSERVE_ENDS;
+	struct observe_behind *who;
+	struct reading reading = {};
+	bool was_counted;
 
 	if (!cpu)
 		return 0;
 	cpu->time.switches++;
 	time_passes(cpu, now);
+	had = who_has(cpu);
+	if (had != NO_SLOT)
+		turn_ends(&cpu->turns, had, cpu->since, now);
 	was_counted = cpu->counted;
-	was_watched = cpu->kind == KIND_WATCHED && cpu->slot != NO_SLOT;
 	if (was_counted)
 		cpu_read(cpu, &reading, now);
-	if (was_watched)
-		interval_ends(cpu, now, why_it_ends(preempt, prev, next, now), &reading);
+	if (cpu->kind == KIND_WATCHED && cpu->slot != NO_SLOT) {
+		why = why_it_ends(preempt, prev, next, now);
+		interval_ends(cpu, now, why, &reading);
+		if (why <= OBSERVE_YIELDED)
+			wait_begins_taken_off(prev, now);
+	}
 	cpu->since = now;
 	cpu->counted = false;
 	cpu->slot = NO_SLOT;
-	if (!next->pid) {
+	if (!next->pid)
 		cpu->kind = KIND_IDLE;
-		return 0;
-	}
-	if (next->flags & PF_KTHREAD) {
+	else if (next->flags & PF_KTHREAD)
 		cpu->kind = KIND_KERNEL;
-		return 0;
-	}
-	user_begins(cpu, next, now);
+	else
+		user_begins(cpu, next, now);
+	if (why == OBSERVE_PREEMPTED && (who = behind_of(had, who_has(cpu))))
+		who->preempted++;
 	if (!cpu->counted)
 		return 0;
 	if (!was_counted)

@@ -96,6 +96,29 @@ struct observe_point {
 	u64 cycles;
 };
 
+/* For how long tasks of a program waited for a CPU: from a wake-up, by length; and from when they
+ * were taken off one. */
+struct observe_waits {
+	u64 woken;
+	u64 woken_ns;
+	u64 taken_off;
+	u64 taken_off_ns;
+	u64 woken_lengths[OBSERVE_LENGTHS];
+};
+
+/* What tasks of one program had to do with those of another, or of their own. */
+struct observe_behind {
+	/* Waits that ended when the other left the CPU, and for how much of all waits it had it. */
+	u64 waits;
+	u64 waited_ns;
+	/* How often the other took the CPU from them. */
+	u64 preempted;
+};
+
+/* In the place of another program. */
+#define OBSERVE_BY_KERNEL 0xfffffffdU
+#define OBSERVE_BY_OTHERS 0xfffffffcU
+
 /* A program, on one CPU. The sums are of counted intervals only. */
 struct observe_program {
 	u64 ends[OBSERVE_ENDS];
@@ -110,6 +133,7 @@ struct observe_program {
 	struct observe_sums later[OBSERVE_LATER];
 	struct observe_pairs pairs[OBSERVE_BEFORES];
 	struct observe_point curve[OBSERVE_BEFORES][OBSERVE_CURVE];
+	struct observe_waits waits;
 };
 
 /* What a CPU did, as far as userspace reads it. */
@@ -128,7 +152,7 @@ _Static_assert(sizeof(struct observe_pairs) == 7 * 8, "mirrored in Rust");
 _Static_assert(sizeof(struct observe_program) ==
 		       8 * (OBSERVE_ENDS + OBSERVE_BEFORES + 3 + 2 * OBSERVE_LENGTHS +
 			    17 * (2 * OBSERVE_BEFORES + OBSERVE_LATER) + 7 * OBSERVE_BEFORES +
-			    5 * OBSERVE_BEFORES * OBSERVE_CURVE),
+			    5 * OBSERVE_BEFORES * OBSERVE_CURVE + 4 + OBSERVE_LENGTHS),
 	       "mirrored in Rust");
 _Static_assert(sizeof(struct observe_program) <= 32768, "the limit of per-CPU values");
 

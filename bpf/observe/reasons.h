@@ -90,9 +90,11 @@ static __always_inline u32 why_it_ends(bool preempt, struct task_struct *prev,
 static __always_inline void note_wake(struct task_struct *p)
 {
 	u32 cpu = cpu_of(p) & (OBSERVE_MAX_CPUS - 1);
+	u64 now = bpf_ktime_get_ns();
 
 	wakes[cpu].pid = p->pid;
-	wakes[cpu].at = bpf_ktime_get_ns();
+	wakes[cpu].at = now;
+	wait_begins_awake(p, now);
 }
 
 SEC("tp_btf/sched_wakeup")

@@ -21,6 +21,11 @@ struct observe_task {
 	u32 slot;
 	/* One more than the CPU where it ran last; 0 if it has not run yet. */
 	u32 last_cpu;
+	/* Since when it waits for a CPU; 0 if it does not. */
+	u64 waits_since;
+	/* Whether that began with a wake-up. */
+	u32 woke;
+	u32 pad;
 };
 
 struct {

@@ -15,10 +15,12 @@ pub mod kernel;
 pub mod moves;
 mod outcome;
 pub mod planner;
+pub mod pressure;
 pub mod privilege;
 pub mod service;
 pub mod task;
 pub mod threads;
+pub mod ticks;
 pub mod times;
 pub mod weight;
 

@@ -2,12 +2,13 @@
 
 use super::counters::Present;
 use super::estimate::{self, Estimate, Of, Reloads};
-use super::layout::{Before, ENDS, Lengths, Point, Program, Sums};
+use super::layout::{self, Before, ENDS, Lengths, Point, Program, Sums};
 use super::report::{
-    Ceiling, Counted, CpuShares, MissCost, Moves, Overhead, ProgramReport, Reload, Report, SMALL_SHARE,
-    Stretches, Transient, words,
+    Behind, Ceiling, Counted, CpuShares, MissCost, Moves, Overhead, ProgramReport, Reload, Report,
+    SMALL_SHARE, Stretches, Transient, Waits, words,
 };
 use super::session::{Observed, Options};
+use std::collections::BTreeMap;
 
 /// A point of the transient's curve is the mean of so many samples or more.
 const ENOUGH_SAMPLES: u64 = 10;
@@ -23,7 +24,10 @@ impl Report {
             .programs
             .iter()
             .filter(|(_, program)| program.intervals() > 0)
-            .map(|(name, program)| ProgramReport::new(name, program, watched_ns, observed.present, pooled))
+            .map(|(name, program)| {
+                let waits = Waits::new(name, program, &observed.behind);
+                ProgramReport::new(name, program, watched_ns, observed.present, pooled, waits)
+            })
             .collect();
         programs.sort_by(|a, b| b.cpu_s.total_cmp(&a.cpu_s).then_with(|| a.name.cmp(&b.name)));
         let counted: u64 =
@@ -48,6 +52,8 @@ impl Report {
                 kernel: share(time.kernel_ns),
                 idle: share(time.idle_ns),
             },
+            stolen_percent: observed.stolen.map(|part| 100.0 * part),
+            pressure_percent: observed.pressure.map(|part| 100.0 * part),
             overhead: Overhead::new(observed, all_ns),
             notes: observed.notes.clone(),
             programs,
@@ -115,6 +121,7 @@ impl ProgramReport {
         watched_ns: u64,
         present: Present,
         pooled: Option<Estimate>,
+        waits: Waits,
     ) -> Self {
         let intervals = program.intervals();
         let ends = program.ends.iter().map(|count| 100.0 * *count as f64 / intervals.max(1) as f64);
@@ -126,19 +133,51 @@ impl ProgramReport {
             ends_percent: ENDS.into_iter().zip(ends).collect(),
             slices: Stretches::new(program.slices, program.slice_ns, &program.slice_lengths),
             moves: Moves::new(&program.befores),
+            waits,
             counted: present.all().then(|| Counted::new(program, pooled)).flatten(),
         }
     }
 }
 
+impl Waits {
+    fn new(name: &str, program: &Program, all: &BTreeMap<(String, String), layout::Behind>) -> Self {
+        let waits = &program.waits;
+        let us = |part: f64| waits.woken_lengths.quantile_ns(part).unwrap_or_default() / 1e3;
+        let could_run_ns = program.interval_ns + waits.ns();
+        let of_this = all.iter().filter(|((waiting, _), _)| waiting == name);
+        let mut behind: Vec<Behind> = of_this
+            .map(|((_, by), behind)| Behind {
+                program: by.clone(),
+                percent: 100.0 * behind.waited_ns as f64 / waits.ns().max(1) as f64,
+                preempted: behind.preempted,
+            })
+            .collect();
+        behind.sort_by(|a, b| b.percent.total_cmp(&a.percent).then_with(|| a.program.cmp(&b.program)));
+        Self {
+            percent: 100.0 * waits.ns() as f64 / could_run_ns.max(1) as f64,
+            wakeups: waits.woken,
+            wakeup_median_us: us(0.5),
+            wakeup_p99_us: us(0.99),
+            wakeup_lengths: bins(&waits.woken_lengths, 1e3),
+            taken_off: waits.taken_off,
+            behind,
+        }
+    }
+}
+
+/// Where each bin that has any begins, in a unit of so many nanoseconds, and how many it has.
+fn bins(lengths: &Lengths, unit_ns: f64) -> Vec<(f64, u64)> {
+    let filled = lengths.0.iter().enumerate().filter(|(_, count)| **count > 0);
+    filled.map(|(bin, count)| (Lengths::bin_start(bin) / unit_ns, *count)).collect()
+}
+
 impl Stretches {
     fn new(count: u64, ns: u64, lengths: &Lengths) -> Self {
-        let bins = lengths.0.iter().enumerate().filter(|(_, count)| **count > 0);
         Self {
             count,
             mean_ms: ns as f64 / count.max(1) as f64 / 1e6,
             median_ms: lengths.median_ns().unwrap_or_default() / 1e6,
-            lengths: bins.map(|(bin, count)| (Lengths::bin_start(bin) / 1e6, *count)).collect(),
+            lengths: bins(lengths, 1e6),
         }
     }
 }

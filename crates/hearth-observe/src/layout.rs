@@ -216,20 +216,81 @@ impl Lengths {
 
     /// The median in nanoseconds, to a quarter of a doubling; nothing if there are none.
     pub fn median_ns(&self) -> Option<f64> {
+        self.quantile_ns(0.5)
+    }
+
+    /// That so large a part is below of, as exactly.
+    pub fn quantile_ns(&self, part: f64) -> Option<f64> {
         let total: u64 = self.0.iter().sum();
-        let half = total as f64 / 2.0;
+        let wanted = total as f64 * part;
         let mut below = 0.0;
         for (bin, &count) in self.0.iter().enumerate().filter(|(_, count)| **count > 0) {
             let count = count as f64;
-            if below + count >= half {
+            if below + count >= wanted {
                 let (start, end) = (Self::bin_start(bin), Self::bin_start(bin + 1));
-                return Some(start + (end - start) * (half - below) / count);
+                return Some(start + (end - start) * (wanted - below) / count);
             }
             below += count;
         }
         None
     }
 }
+
+/// For how long tasks waited for a CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// How often after a wake-up.
+    pub woken: u64,
+    /// For how long then, in sum.
+    pub woken_ns: u64,
+    /// How often after they had been taken off a CPU though they could have gone on.
+    pub taken_off: u64,
+    /// For how long then, in sum.
+    pub taken_off_ns: u64,
+    /// How long those after wake-ups were.
+    pub woken_lengths: Lengths,
+}
+
+impl Waits {
+    fn add(&mut self, words: &mut Words<'_>) {
+        self.woken += words.next();
+        self.woken_ns += words.next();
+        self.taken_off += words.next();
+        self.taken_off_ns += words.next();
+        words.add_to(&mut self.woken_lengths.0);
+    }
+
+    /// All of them, in nanoseconds.
+    pub fn ns(&self) -> u64 {
+        self.woken_ns + self.taken_off_ns
+    }
+}
+
+/// What tasks of one program had to do with those of another, or of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behind {
+    /// Waits that ended when the other left the CPU.
+    pub waits: u64,
+    /// For how much of all waits it had it.
+    pub waited_ns: u64,
+    /// How often the other took the CPU from them.
+    pub preempted: u64,
+}
+
+impl Behind {
+    /// Adds what one CPU counted.
+    pub fn add_cpu(&mut self, bytes: &[u8]) {
+        let words = &mut Words(bytes);
+        self.waits += words.next();
+        self.waited_ns += words.next();
+        self.preempted += words.next();
+    }
+}
+
+/// In the place of another program: `observe.h`.
+pub const BY_KERNEL: u32 = u32::MAX - 2;
+/// Tasks that were not watched.
+pub const BY_OTHERS: u32 = u32::MAX - 3;
 
 /// A program, summed over CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -258,6 +319,8 @@ pub struct Program {
     pub pairs: [Pairs; Before::COUNT],
     /// Samples by what happened before, and by where: below 16 µs, then a bin for each doubling.
     pub curve: [[Point; CURVE]; Before::COUNT],
+    /// For how long its tasks waited for a CPU.
+    pub waits: Waits,
 }
 
 impl Program {
@@ -278,6 +341,7 @@ impl Program {
             .for_each(|sums| *sums += Sums::read(words));
         self.pairs.iter_mut().for_each(|pairs| pairs.add(words));
         self.curve.iter_mut().flatten().for_each(|point| point.add(words));
+        self.waits.add(words);
     }
 
     /// Intervals that ended.
@@ -366,12 +430,13 @@ mod tests {
     fn a_program_has_the_size_of_its_words() {
         let words = ENDS.len() + Before::COUNT + 3 + 2 * LENGTHS;
         let words = words + 17 * (2 * Before::COUNT + LATER) + 7 * Before::COUNT + 5 * Before::COUNT * CURVE;
+        let words = words + 4 + LENGTHS;
         let bytes: Vec<u8> = (1..=words as u64).flat_map(u64::to_ne_bytes).collect();
         let mut program = Program::default();
         program.add_cpu(&bytes);
         program.add_cpu(&bytes);
         assert_eq!(program.ends[0], 2);
-        assert_eq!(program.curve[Before::COUNT - 1][CURVE - 1].cycles, 2 * words as u64);
+        assert_eq!(program.waits.woken_lengths.0[LENGTHS - 1], 2 * words as u64);
     }
 
     #[test]
@@ -381,6 +446,7 @@ mod tests {
         lengths.0[1] = 10;
         lengths.0[5] = 10;
         assert_eq!(lengths.median_ns(), Some(1280.0));
+        assert_eq!(lengths.quantile_ns(0.99).map(f64::round), Some(2550.0));
         assert_eq!(Lengths::bin_start(5), 2048.0);
     }
 }

@@ -16,7 +16,7 @@ mod visit;
 pub use counters::Present;
 pub use error::ObserveError;
 pub use report::Report;
-pub use session::{COUNTERS_PERCENT, Observed, Options, observe};
+pub use session::{COUNTERS_PERCENT, Each, Observed, Options, observe};
 pub use target::Target;
 
 #[allow(warnings, clippy::all)]

@@ -29,6 +29,11 @@ pub struct Report {
     pub counted_percent: f64,
     /// Where CPU time went.
     pub cpu_time: CpuShares,
+    /// The part of the CPUs' time that a hypervisor took, in percent; nothing if the kernel does not say.
+    pub stolen_percent: Option<f64>,
+    /// The part of the time in which some task of the host waited for a CPU, in percent; nothing if the kernel does
+    /// not say.
+    pub pressure_percent: Option<f64>,
     /// What observing cost.
     pub overhead: Overhead,
     /// What is missing or limits the figures, for people.
@@ -80,6 +85,8 @@ pub struct ProgramReport {
     pub slices: Stretches,
     /// Where it ran, seen from where it ran before.
     pub moves: Moves,
+    /// For how long it waited for a CPU, and behind whom.
+    pub waits: Waits,
     /// From the counters, if they were read often enough.
     pub counted: Option<Counted>,
 }
@@ -99,6 +106,36 @@ pub struct Stretches {
     pub median_ms: f64,
     /// How many of each length: where the bin begins in milliseconds, and the count.
     pub lengths: Vec<(f64, u64)>,
+}
+
+/// How long tasks waited for a CPU.
+#[derive(Clone, Debug, Serialize)]
+pub struct Waits {
+    /// In percent of the time in which they could have run: while they ran and while they waited.
+    pub percent: f64,
+    /// Waits after a wake-up.
+    pub wakeups: u64,
+    /// Half of those were shorter; in microseconds.
+    pub wakeup_median_us: f64,
+    /// And 99 in 100 were.
+    pub wakeup_p99_us: f64,
+    /// How many of each length: where the bin begins in microseconds, and the count.
+    pub wakeup_lengths: Vec<(f64, u64)>,
+    /// Waits after they had been taken off a CPU though they could have gone on.
+    pub taken_off: u64,
+    /// Behind whom, the most first.
+    pub behind: Vec<Behind>,
+}
+
+/// Who had the CPU while others waited for it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Behind {
+    /// Its program: `(kernel)` for kernel threads, `(others)` for tasks that were not observed.
+    pub program: String,
+    /// For what part of all the waiting it had the CPU, in percent.
+    pub percent: f64,
+    /// How often it preempted one.
+    pub preempted: u64,
 }
 
 /// Intervals by what happened before.

@@ -3,10 +3,12 @@
 use super::cost;
 use super::counters::{Counters, Everywhere, Kind, Present, SAMPLE_NS, sampler};
 use super::error::ObserveError;
-use super::layout::{CpuTime, MAX_CPUS, Program};
+use super::layout::{BY_KERNEL, BY_OTHERS, Behind, CpuTime, MAX_CPUS, Program};
 use super::skeleton::{ObserveSkel, ObserveSkelBuilder, OpenObserveSkel};
 use super::target::{Found, Target, open_process, start};
 use super::visit::visit;
+use hearth_host::pressure;
+use hearth_host::ticks::Ticks;
 use hearth_machine::host::{self, HostTopology};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, ProgramMut};
@@ -24,7 +26,11 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 /// Memory for what is counted of programs.
 const PROGRAMS_BYTES: usize = 256 << 20;
 /// What one program takes on one CPU.
-const PROGRAM_BYTES: usize = 8 << 10;
+const PROGRAM_BYTES: usize = 9 << 10;
+/// Memory for who waits behind whom.
+const BEHIND_BYTES: usize = 64 << 20;
+/// What one pair takes on one CPU, with what the kernel needs for it.
+const PAIR_BYTES: usize = 128;
 /// The name of all programs that found no slot.
 const OTHERS: &str = "(other programs)";
 /// How often Ctrl-C is looked for.
@@ -39,10 +45,22 @@ pub struct Options {
     pub target: Target,
     /// How long; until the target ends or the caller stops it if left out.
     pub duration: Option<Duration>,
-    /// Each task by itself, in place of programs.
-    pub each_task: bool,
+    /// What is told apart.
+    pub each: Each,
     /// Share of each CPU's time, in percent, that reading counters may take.
     pub counters_percent: f64,
+}
+
+/// What is told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Each {
+    /// Programs, by the file that their processes last executed.
+    #[default]
+    Program,
+    /// Each task by itself.
+    Task,
+    /// Control groups (version 2).
+    Cgroup,
 }
 
 /// What reading counters may take if nothing else is wanted: so that the whole stays below 1 % at
@@ -60,6 +78,13 @@ pub struct Observed {
     pub present: Present,
     /// Programs by name.
     pub programs: BTreeMap<String, Program>,
+    /// Who waited behind whom, by name.
+    pub behind: BTreeMap<(String, String), Behind>,
+    /// The part of the CPUs' time that a hypervisor took, 0 to 1; nothing if the kernel does not say.
+    pub stolen: Option<f64>,
+    /// The part of the time in which some task of the host waited for a CPU, 0 to 1; nothing if the kernel does not
+    /// say: its pressure stall information.
+    pub pressure: Option<f64>,
     /// What the CPUs did.
     pub time: CpuTime,
     /// How long the BPF programs ran, and how often; nothing if the kernel did not say.
@@ -117,6 +142,11 @@ fn may_load() -> bool {
     has(Set::SYS_ADMIN) || has(Set::BPF) && has(Set::PERFMON)
 }
 
+/// Whether it matters that a task changes its control group.
+fn follows_cgroups(options: &Options) -> bool {
+    options.each == Each::Cgroup || matches!(options.target, Target::Cgroup(_))
+}
+
 fn configure(
     open: &mut OpenObserveSkel<'_>,
     options: &Options,
@@ -125,10 +155,11 @@ fn configure(
     present: Present,
     slots: u32,
 ) -> Result<(), ObserveError> {
-    let in_cgroup = matches!(options.target, Target::Cgroup(_));
-    open.progs.on_attach.set_autoload(in_cgroup);
+    open.progs.on_attach.set_autoload(follows_cgroups(options));
     open.progs.on_sample.set_autoload(present.all());
+    let pairs = (BEHIND_BYTES / PAIR_BYTES / topology.cpus.len().max(1)).clamp(256, 8192) as u32;
     open.maps.programs.set_max_entries(slots).map_err(|error| ObserveError::from_bpf(&error))?;
+    open.maps.behind.set_max_entries(pairs).map_err(|error| ObserveError::from_bpf(&error))?;
     let Some(constants) = open.maps.rodata_data.as_deref_mut() else {
         return Err(ObserveError::Refused { reason: "its constants cannot be set".to_owned() });
     };
@@ -136,7 +167,8 @@ fn configure(
     constants.scope = found.scope.kind;
     constants.target = found.scope.target;
     constants.observer = std::process::id();
-    constants.each_task = options.each_task;
+    constants.each_task = options.each == Each::Task;
+    constants.each_cgroup = options.each == Each::Cgroup;
     constants.has_counters = present.all();
     constants.budget_ppm = (options.counters_percent.clamp(0.0, 100.0) * 1e4) as u32;
     constants.sample_ns = SAMPLE_NS;
@@ -168,7 +200,7 @@ impl Session<'_> {
         self.give_counters()?;
         let links = self.attach(options)?;
         visit(&self.cpus);
-        let begin = Instant::now();
+        let (begin, ticks, waited) = (Instant::now(), Ticks::now(), pressure::waited());
         let mut command = match &options.target {
             Target::Command(words) => Some(start(words)?),
             _ => None,
@@ -182,10 +214,14 @@ impl Session<'_> {
         let exit = command.as_mut().and_then(|child| finish(child, interrupted));
         visit(&self.cpus);
         let elapsed = begin.elapsed();
+        let stolen = Ticks::now().stolen_since(&ticks);
+        let pressure = pressure::waited().zip(waited).map(|(now, then)| now.saturating_sub(then));
         let run_time = timing.as_ref().and_then(|_| self.run_time().ok());
         drop(links);
-        let mut observed = self.read()?;
+        let mut observed = self.read(options.each)?;
         observed.elapsed = elapsed;
+        observed.stolen = stolen;
+        observed.pressure = pressure.map(|waited| waited.as_secs_f64() / elapsed.as_secs_f64().max(1e-9));
         observed.run_time = run_time;
         observed.interrupted = interrupted;
         observed.exit = exit;
@@ -210,7 +246,7 @@ impl Session<'_> {
         };
         add(programs.on_fork.attach())?;
         add(programs.on_exec.attach())?;
-        if matches!(options.target, Target::Cgroup(_)) {
+        if follows_cgroups(options) {
             add(programs.on_attach.attach())?;
         }
         if !matches!(options.target, Target::Command(_)) {
@@ -233,7 +269,7 @@ impl Session<'_> {
         cost::run_time(all.into_iter().chain([&programs.on_exec]).chain(sampling).map(AsFd::as_fd))
     }
 
-    fn read(self) -> Result<Observed, ObserveError> {
+    fn read(self, each: Each) -> Result<Observed, ObserveError> {
         let maps = &self.skeleton.maps;
         let bpf = |error: libbpf_rs::Error| ObserveError::from_bpf(&error);
         let mut observed = Observed {
@@ -247,7 +283,17 @@ impl Session<'_> {
         {
             observed.time.add_cpu(&bytes);
         }
-        for (slot, name) in names(&maps.slots, self.slots)? {
+        let mut names = names(&maps.slots, self.slots)?;
+        if each == Each::Cgroup {
+            call_by_paths(&mut names);
+        }
+        for key in maps.behind.keys() {
+            let Some(cpus) = maps.behind.lookup_percpu(&key, MapFlags::ANY).map_err(bpf)? else { continue };
+            let Some(pair) = pair(&key, &names) else { continue };
+            let behind = observed.behind.entry(pair).or_default();
+            cpus.iter().for_each(|bytes| behind.add_cpu(bytes));
+        }
+        for (slot, name) in names {
             let Some(cpus) = maps.programs.lookup_percpu(&slot.to_ne_bytes(), MapFlags::ANY).map_err(bpf)?
             else {
                 continue;
@@ -257,6 +303,17 @@ impl Session<'_> {
         }
         Ok(observed)
     }
+}
+
+/// Who waited, and who had the CPU: `struct who` in waits.h.
+fn pair(key: &[u8], names: &BTreeMap<u32, Name>) -> Option<(String, String)> {
+    let slot = |at: usize| Some(u32::from_ne_bytes(key.get(at..at + 4)?.try_into().ok()?));
+    let name = |slot: u32| match slot {
+        BY_KERNEL => Some("(kernel)".to_owned()),
+        BY_OTHERS => Some("(others)".to_owned()),
+        slot => names.get(&slot).map(Name::to_string),
+    };
+    Some((name(slot(0)?)?, name(slot(4)?)?))
 }
 
 /// The programs' names by slot; the last of so many slots is for those that found none.
@@ -270,6 +327,17 @@ pub(super) fn names(map: &impl MapCore, slots: u32) -> Result<BTreeMap<u32, Name
     }
     names.insert(slots - 1, Name { text: OTHERS.to_owned(), number: None });
     Ok(names)
+}
+
+/// Control groups that are still there are called by their paths, the others by the last part of those.
+fn call_by_paths(names: &mut BTreeMap<u32, Name>) {
+    let paths = hearth_host::cgroup::numbered();
+    let path = |number: u32| paths.iter().find(|(whole, _)| **whole as u32 == number).map(|(_, path)| path);
+    for name in names.values_mut() {
+        if let Some(path) = name.number.and_then(path) {
+            *name = Name { text: path.display().to_string(), number: None };
+        }
+    }
 }
 
 /// Whom a slot is for: `struct name` in tasks.h.

@@ -4,7 +4,7 @@
 
 use hearth_observe::estimate::{self, Baseline, Estimate, Of};
 use hearth_observe::layout::{Before, Program};
-use hearth_observe::{Observed, Options, Present, Report, Target};
+use hearth_observe::{Each, Observed, Options, Present, Report, Target};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -112,7 +112,8 @@ fn report(program: Program) -> Report {
         programs: [("known".to_owned(), program)].into(),
         ..Observed::default()
     };
-    let options = Options { target: Target::Host, duration: None, each_task: false, counters_percent: 0.25 };
+    let options =
+        Options { target: Target::Host, duration: None, each: Each::Program, counters_percent: 0.25 };
     Report::new(&options, &observed)
 }
 

@@ -5,7 +5,7 @@
 
 use hearth_observe::estimate::{self, Estimate, Of};
 use hearth_observe::layout::{Before, Program};
-use hearth_observe::{ObserveError, Observed, Options, Target, observe};
+use hearth_observe::{Each, ObserveError, Observed, Options, Target, observe};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -48,7 +48,7 @@ fn observed(words: &[&str]) -> Option<(Observed, Program, u64)> {
     let options = Options {
         target: Target::Command(command),
         duration: None,
-        each_task: false,
+        each: Each::Program,
         counters_percent: 10.0,
     };
     let observed = match observe(&options, &AtomicBool::new(false)) {
@@ -148,7 +148,7 @@ fn those_that_compute_use_up_their_slices() {
 fn the_whole_host_is_observed_for_a_time_that_is_given() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let duration = Some(Duration::from_millis(300));
-    let options = Options { target: Target::Host, duration, each_task: true, counters_percent: 10.0 };
+    let options = Options { target: Target::Host, duration, each: Each::Task, counters_percent: 10.0 };
     let observed = match observe(&options, &AtomicBool::new(false)) {
         Ok(observed) => observed,
         Err(reason @ (ObserveError::NoPrivilege | ObserveError::NoBtf { .. })) => {
@@ -171,7 +171,7 @@ fn what_is_not_there_is_said() {
         (Target::Cgroup("no/such/group".into()), "no/such/group is no control group"),
         (Target::Cgroup("/tmp".into()), "/tmp is no control group"),
     ] {
-        let options = Options { target, duration: None, each_task: false, counters_percent: 10.0 };
+        let options = Options { target, duration: None, each: Each::Program, counters_percent: 10.0 };
         let error = observe(&options, &AtomicBool::new(true)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }

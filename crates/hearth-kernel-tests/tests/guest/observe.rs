@@ -11,8 +11,15 @@ hearth observe --for 200ms --tasks --verbose; echo status=$?
 section gone
 hearth observe --pid 99999; echo status=$?
 section no-neighbours
-hearth neighbours --for 100ms 2>&1; echo status=$?
+hearth neighbours --for 100ms --metrics /tmp/metrics 2>&1; echo status=$?
 hearth neighbours 99999 2>&1; echo status=$?
+section waits
+taskset 4 sh -c 'while :; do :; done' &
+turns=$!
+taskset 4 awk 'BEGIN { while (1) turn++ }' &
+hearth neighbours --for 1s; echo status=$?
+kill $turns $!
+wait
 section neighbours
 tasks spin 60000 0,1,2,3,4,5,6,7 >/dev/null &
 spins=$!
@@ -52,6 +59,7 @@ fn shows_what_needs_no_counters(output: &Output) {
         "{refused:#?}"
     );
     assert_eq!((refused[1].as_str(), refused[3].as_str()), ("status=4", "status=2"), "{refused:#?}");
+    shows_who_waits_behind_whom(lines("waits"));
     shows_who_runs_beside_whom(lines("neighbours"));
     let groups = lines("cgroups");
     for group in [" /slice/a ", " /slice/b "] {
@@ -67,6 +75,23 @@ fn shows_what_needs_no_counters(output: &Output) {
 
 /// What the kernel counts stands for what no CPU here does: time for cycles and instructions, page faults for
 /// misses.
+/// Two that take turns on a CPU wait for half of the time, behind each other.
+fn shows_who_waits_behind_whom(lines: &[String]) {
+    assert!(lines.iter().any(|line| line.contains("is not measurable here")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.contains("waited for a CPU in")), "no pressure: {lines:#?}");
+    for (name, other) in [("awk", "sh"), ("sh", "awk")] {
+        let row = lines.iter().find(|line| line.starts_with(&format!(" {name} "))).unwrap();
+        let (_, behind) = row.split_once(&format!(" {other} ")).unwrap_or_else(|| panic!("{lines:#?}"));
+        let words: Vec<&str> = behind.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == "%").unwrap();
+        let part: f64 = words[at - 1].parse().unwrap();
+        assert!(part > 90.0, "{lines:#?}");
+        let waited = words.iter().rev().nth(4).unwrap().parse::<f64>().unwrap();
+        assert!((45.0..55.0).contains(&waited), "{lines:#?}");
+    }
+    assert!(lines.iter().any(|line| line == "status=0"), "{lines:#?}");
+}
+
 fn shows_who_runs_beside_whom(lines: &[String]) {
     let row = |name: &str| {
         let row = lines.iter().find(|line| line.starts_with(&format!(" {name} ")));

@@ -14,7 +14,9 @@ use hearth_command::{interrupt, output};
 use hearth_host::cgroup;
 use hearth_host::task::threads_of;
 use hearth_observe::neighbours::{Neighbours, Options, neighbours};
+use hearth_observe::{Each, ObserveError, Target, observe};
 use report::Report;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -88,7 +90,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
         counters_percent: arguments.counters_percent,
         software: arguments.software_counters,
     };
-    let mut found = neighbours(&options, interrupt::flag()?).map_err(refusal)?;
+    let mut found = match neighbours(&options, interrupt::flag()?) {
+        // Metrics have no place for what can be told then.
+        Err(error @ ObserveError::NoCounters { .. }) if arguments.metrics.is_none() => {
+            return waits(arguments, &options, &wanted, &error);
+        }
+        found => found.map_err(refusal)?,
+    };
     name_cgroups(&mut found);
     let mut report = Report::new(&found);
     report.programs.retain(|program| wanted.has(&program.name));
@@ -104,6 +112,32 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     output::announce(files);
     if found.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// What the kernel tells by itself, where nothing counts misses: who waits for a CPU, and behind whom.
+fn waits(arguments: &Arguments, options: &Options, wanted: &Wanted, why: &ObserveError) -> Outcome {
+    let options = hearth_observe::Options {
+        target: Target::Host,
+        duration: Some(options.duration),
+        each: if options.by_cgroup { Each::Cgroup } else { Each::Program },
+        counters_percent: options.counters_percent,
+    };
+    let observed = observe(&options, interrupt::flag()?).map_err(refusal)?;
+    let mut report = hearth_observe::Report::new(&options, &observed);
+    report.programs.retain(|program| wanted.has(&program.name));
+    let verbose = arguments.verbose || !matches!(wanted, Wanted::All);
+    if let Some(path) = &arguments.report {
+        output::write_file(path, crate::observe::page::page(&report, verbose).as_bytes())?;
+    }
+    match arguments.json {
+        true => output::print_json(&json!({ "not_measurable": why.to_string(), "waits": report }))?,
+        false => output::print(&format!(
+            "Who slows whom is {why}.\n\nWho makes whom wait for a CPU: {}",
+            crate::observe::text::waiting(&report, verbose)
+        ))?,
+    }
+    output::announce([&arguments.report]);
+    if observed.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Groups that are still there are called by their paths.

@@ -165,45 +165,75 @@ pub(super) fn lengths(programs: &[&ProgramReport]) -> Markup {
     }
 }
 
-/// Shares of time by doubling of length: where it begins in milliseconds, and percent.
-fn doublings(stretches: &Stretches) -> Vec<(f64, f64)> {
-    let mut sums: Vec<(f64, f64)> = Vec::new();
-    for (start, count) in &stretches.lengths {
-        let doubling = 2f64.powf((start.max(5e-4) * 1e3 / 1.024).log2().floor()) * 1.024e-3;
-        let time = *count as f64 * start.max(5e-4) * 1.125;
-        match sums.last_mut() {
-            Some((last, sum)) if (*last - doubling).abs() < 1e-9 => *sum += time,
-            _ => sums.push((doubling, time)),
+/// How long tasks waited after wake-ups.
+pub(super) fn wakeups(programs: &[&ProgramReport]) -> Markup {
+    let woken: Vec<&ProgramReport> =
+        programs.iter().copied().filter(|program| program.waits.wakeups > 0).take(MOST).collect();
+    if woken.is_empty() {
+        return html! {};
+    }
+    let plot = |program: &ProgramReport| {
+        let in_ms: Vec<(f64, u64)> =
+            program.waits.wakeup_lengths.iter().map(|(us, count)| (us / 1e3, *count)).collect();
+        by_length(&program.name, "share of the wake-ups, %", "waited, ms", &[doublings(&in_ms, |_| 1.0)])
+    };
+    html! {
+        section {
+            h2 { "Waits after wake-ups" }
+            p.hint { "For how long a task that had woken up waited until it ran. Those on the right are what users notice." }
+            div.many { @for program in woken { (plot(program)) } }
         }
     }
-    let total: f64 = sums.iter().map(|(_, time)| time).sum();
-    sums.into_iter().map(|(start, time)| (start, 100.0 * time / total.max(f64::MIN_POSITIVE))).collect()
+}
+
+/// Shares by doubling of length, in milliseconds: where it begins, and percent of all weights.
+fn doublings(lengths: &[(f64, u64)], weight: fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let mut sums: Vec<(f64, f64)> = Vec::new();
+    for (start, count) in lengths {
+        let doubling = 2f64.powf((start.max(5e-4) * 1e3 / 1.024).log2().floor()) * 1.024e-3;
+        let weight = *count as f64 * weight(start.max(5e-4));
+        match sums.last_mut() {
+            Some((last, sum)) if (*last - doubling).abs() < 1e-9 => *sum += weight,
+            _ => sums.push((doubling, weight)),
+        }
+    }
+    let total: f64 = sums.iter().map(|(_, weight)| weight).sum();
+    sums.into_iter().map(|(start, weight)| (start, 100.0 * weight / total.max(f64::MIN_POSITIVE))).collect()
 }
 
 fn length_plot(program: &ProgramReport) -> Markup {
-    let (intervals, slices) = (doublings(&program.intervals), doublings(&program.slices));
-    let all = || intervals.iter().chain(&slices);
+    // What time a stretch of a bin took: its middle.
+    let by_time = |stretches: &Stretches| doublings(&stretches.lengths, |start| start * 1.125);
+    let series = [by_time(&program.intervals), by_time(&program.slices)];
+    by_length(&program.name, "share of the CPU time, %", "length, ms", &series)
+}
+
+/// Bars by doubling of a length, side by side for each series.
+fn by_length(title: &str, y_title: &str, x_title: &str, series: &[Vec<(f64, f64)>]) -> Markup {
+    let all = || series.iter().flatten();
     let low = all().map(|(start, _)| *start).fold(1.0, f64::min);
     let high = 2.0 * all().map(|(start, _)| *start).fold(low, f64::max);
     let Axis { high: most, ticks, .. } = Axis::from_zero(all().map(|(_, share)| *share).fold(0.0, f64::max));
     let x = |ms: f64| SIDE * (ms / low).ln() / (high / low).ln();
     let width = x(2.0 * low);
-    let bar = |start: f64, share: f64, half: f64, index: usize| {
+    let part = width / series.len() as f64;
+    let bar = |start: f64, share: f64, index: usize| {
         html! {
-            rect x=(label(x(start) + half * width / 2.0 + 0.05 * width)) width=(label(0.42 * width))
+            rect x=(label(x(start) + index as f64 * part + 0.05 * width)) width=(label(part - 0.08 * width))
                 y=(label(SIDE - SIDE * share / most)) height=(label(SIDE * share / most)) fill=(color(index)) {
                 title { (format!("{share:.1} % in {} to {} ms", significant(start), significant(2.0 * start))) }
             }
         }
     };
     let drawing = html! {
-        @for (start, share) in &intervals { (bar(*start, *share, 0.0, 0)) }
-        @for (start, share) in &slices { (bar(*start, *share, 1.0, 1)) }
+        @for (index, series) in series.iter().enumerate() {
+            @for (start, share) in series { (bar(*start, *share, index)) }
+        }
     };
     let plot = Plot {
-        title: &program.name,
-        y_title: "share of the CPU time, %",
-        x_title: "length, ms",
+        title,
+        y_title,
+        x_title,
         y_most: most,
         y_ticks: &ticks,
         x_labels: decades(low, high),

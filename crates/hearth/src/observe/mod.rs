@@ -3,13 +3,13 @@
 mod charts;
 mod format;
 pub mod page;
-mod text;
+pub mod text;
 
 use crate::values;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
-use hearth_observe::{ObserveError, Options, Report, Target};
+use hearth_observe::{Each, ObserveError, Options, Report, Target};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let options = Options {
         target: arguments.target(),
         duration: arguments.duration,
-        each_task: arguments.tasks,
+        each: if arguments.tasks { Each::Task } else { Each::Program },
         counters_percent: arguments.counters_percent,
     };
     let observed = hearth_observe::observe(&options, stop).map_err(refusal)?;

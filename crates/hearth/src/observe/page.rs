@@ -2,7 +2,7 @@
 
 use super::charts;
 use super::format::{ceiling, count, range, significant};
-use super::text::shown;
+use super::text::{behind, host, shown};
 use hearth_observe::Report;
 use hearth_observe::report::{ProgramReport, Reload};
 use hearth_report::Page;
@@ -19,11 +19,14 @@ pub fn page(report: &Report, verbose: bool) -> String {
         partial: report.partial.then_some("the observation was interrupted."),
         body: html! {
             @for note in &report.notes { p.partial { (note) } }
+            @if let Some(host) = host(report) { p.about { "Meanwhile " (host) "." } }
             @if let Some(first) = programs.first() { (tiles(report, first)) }
             div.pair { (charts::ceilings(&programs)) (charts::ends(&programs)) }
             (charts::transients(&programs))
             (charts::lengths(&programs))
+            (charts::wakeups(&programs))
             (intervals(&programs))
+            (waits(&programs))
             (counters(&programs))
             (reloads(&programs))
         },
@@ -124,6 +127,28 @@ fn intervals(programs: &[&ProgramReport]) -> Markup {
             "domain moves",
             "node moves",
         ],
+        programs.iter().map(row).collect(),
+    )
+}
+
+fn waits(programs: &[&ProgramReport]) -> Markup {
+    let row = |program: &&ProgramReport| {
+        let waits = &program.waits;
+        vec![
+            program.name.clone(),
+            format!("{:.1}", waits.percent),
+            count(waits.wakeups as f64),
+            significant(waits.wakeup_median_us),
+            significant(waits.wakeup_p99_us),
+            count(waits.taken_off as f64),
+            behind(program),
+        ]
+    };
+    table(
+        "Waits for a CPU",
+        "After a wake-up, or after a task was taken off a CPU though it could have gone on. Behind whom: who had the \
+         CPU meanwhile, and for what part of the waiting.",
+        &["program", "waited %", "wake-ups", "median µs", "99 % µs", "taken off", "behind whom"],
         programs.iter().map(row).collect(),
     )
 }

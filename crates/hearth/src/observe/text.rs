@@ -4,7 +4,7 @@ use super::format::{ceiling, range, significant};
 use hearth_command::table::{number, table};
 use hearth_observe::Report;
 use hearth_observe::estimate::{Baseline, Estimate};
-use hearth_observe::report::{Counted, ProgramReport, SMALL_SHARE};
+use hearth_observe::report::{Behind, Counted, ProgramReport, SMALL_SHARE};
 use std::fmt::Write;
 
 /// Everything, for people.
@@ -15,6 +15,7 @@ pub fn report(report: &Report, verbose: bool) -> String {
     if !shown.is_empty() {
         let _ = writeln!(text, "{}\n", intervals(&shown));
         let _ = writeln!(text, "{}\n", moves(&shown));
+        let _ = writeln!(text, "{}\n", waits(&shown));
         if shown.iter().any(|program| program.counted.is_some()) {
             let _ = writeln!(text, "{}\n", counted(&shown));
             let reloads = reloads(&shown);
@@ -34,9 +35,25 @@ pub fn report(report: &Report, verbose: bool) -> String {
     for note in &report.notes {
         let _ = writeln!(text, "note: {note}");
     }
+    if let Some(host) = host(report) {
+        let _ = writeln!(text, "Meanwhile {host}.");
+    }
     let _ = writeln!(text, "{}", overhead(report));
     let _ = writeln!(text, "{}", report.summary);
     text
+}
+
+/// Who makes whom wait, and no more: for people who asked who slows whom, where that cannot be told.
+pub fn waiting(report: &Report, verbose: bool) -> String {
+    let shown = shown(report, verbose);
+    let mut text = format!("{}\n\n", about(report));
+    if shown.is_empty() {
+        text += "Nothing that was asked for ran. Longer (--for 1m) tells more.\n";
+    } else {
+        let _ = writeln!(text, "{}\n", waits(&shown));
+    }
+    let host = host(report).map(|host| format!("Meanwhile {host}.\n")).unwrap_or_default();
+    text + &host + &overhead(report) + "\n"
 }
 
 /// Programs with enough CPU time to be shown.
@@ -58,6 +75,50 @@ fn about(report: &Report) -> String {
         time.kernel,
         time.idle
     )
+}
+
+/// What the host lacked, as far as its kernel says.
+pub(super) fn host(report: &Report) -> Option<String> {
+    let stolen = report.stolen_percent.map(|part| format!("a hypervisor took {part:.1} % of the CPUs' time"));
+    let pressure = report
+        .pressure_percent
+        .map(|part| format!("some task of the host waited for a CPU in {part:.0} % of the time (PSI)"));
+    let said: Vec<String> = [stolen, pressure].into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Who had the CPU for a tenth of the waiting or more, and how often it preempted.
+pub(super) fn behind(program: &ProgramReport) -> String {
+    const MOST: usize = 3;
+    let told = |behind: &&Behind| behind.percent >= 10.0;
+    let said = |behind: &Behind| {
+        let preempted = match behind.preempted {
+            0 => String::new(),
+            count => format!(", preempted {count}"),
+        };
+        let itself = if behind.program == program.name { "itself" } else { &behind.program };
+        format!("{itself} {:.0} %{preempted}", behind.percent)
+    };
+    let said: Vec<String> = program.waits.behind.iter().filter(told).take(MOST).map(said).collect();
+    if said.is_empty() { "-".to_owned() } else { said.join("; ") }
+}
+
+fn waits(programs: &[&ProgramReport]) -> String {
+    let header = ["program", "behind whom", "waited %", "wake-ups", "median µs", "99 % µs", "taken off"];
+    let mut table = table(&header, 2);
+    for program in programs {
+        let waits = &program.waits;
+        table.add_row([
+            program.name.clone().into(),
+            behind(program).into(),
+            number(format!("{:.1}", waits.percent)),
+            number(waits.wakeups.to_string()),
+            number(significant(waits.wakeup_median_us)),
+            number(significant(waits.wakeup_p99_us)),
+            number(waits.taken_off.to_string()),
+        ]);
+    }
+    format!("Waits for a CPU: after wake-ups, and after a task was taken off one\n{table}")
 }
 
 fn overhead(report: &Report) -> String {
