@@ -1,12 +1,50 @@
 //! What `top` shows, on a terminal or as text.
 
 use super::cache_fair::CacheFair;
-use super::rows::{CpuRow, RATES, TaskRow};
+use super::columns::{self, Column};
+use super::rows::{Busy, PlaceRow, RATES, TaskRow, together};
+use clap::ValueEnum;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Paragraph, Row, Table};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::block;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Clear, Paragraph, Row, Table, Wrap};
+
+/// By what the upper table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// A line for each CPU
+    #[default]
+    Cpu,
+    /// A line for each cache domain
+    Cache,
+    /// A line for each memory node
+    Node,
+    /// No such table
+    None,
+}
+
+impl By {
+    /// What comes after it, and after the last the first.
+    pub fn next(self) -> Self {
+        let all = Self::value_variants();
+        all[(self as usize + 1) % all.len()]
+    }
+
+    fn name(self) -> &'static str {
+        ["cpu", "cache", "node", "none"][self as usize]
+    }
+}
+
+/// What is put together: the CPUs of each cache domain and of each memory node, by name.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Cache domains, by their CPUs.
+    pub caches: Vec<(String, Vec<usize>)>,
+    /// Memory nodes, by their numbers.
+    pub nodes: Vec<(String, Vec<usize>)>,
+}
 
 /// Everything on one screen.
 #[derive(Debug, Default)]
@@ -14,23 +52,66 @@ pub struct Screen {
     /// Who schedules.
     pub head: String,
     /// Each CPU.
-    pub cpus: Vec<CpuRow>,
+    pub cpus: Vec<PlaceRow>,
     /// Each task that ran.
     pub tasks: Vec<TaskRow>,
     /// Cache-fair tasks, if there are any.
     pub cache_fair: Option<CacheFair>,
+    /// What CPUs can be put together to.
+    pub places: Places,
+    /// To what they are.
+    pub by: By,
+    /// The column by which tasks are sorted.
+    pub sort: Column,
+    /// Tasks that are shown have this in their name or number.
+    pub filter: String,
     /// How many tasks are scrolled away.
     pub skip: usize,
-    /// Whether CPUs are shown.
-    pub show_cpus: bool,
+    /// What keys do now; nothing where there are none.
+    pub keys: Option<Keys>,
+}
+
+/// What keys do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// What the last line says.
+    Choose,
+    /// They are taken for the filter.
+    Filter,
+    /// Any of them ends the help.
+    Help,
 }
 
 impl Screen {
+    /// The tasks that are to be shown, in their order.
+    pub fn chosen(&self) -> Vec<&TaskRow> {
+        let filter = self.filter.to_lowercase();
+        let is_meant = |task: &&TaskRow| {
+            task.name.to_lowercase().contains(&filter) || task.tid.to_string().contains(&filter)
+        };
+        let mut tasks: Vec<&TaskRow> = self.tasks.iter().filter(is_meant).collect();
+        // Those that are alike stay in the order of their shares.
+        tasks.sort_by(|a, b| self.sort.order(a, b));
+        tasks
+    }
+
+    fn places(&self) -> Vec<PlaceRow> {
+        match self.by {
+            By::Cpu => self.cpus.clone(),
+            By::Cache => together(&self.cpus, &self.places.caches),
+            By::Node => together(&self.cpus, &self.places.nodes),
+            By::None => Vec::new(),
+        }
+    }
+
     /// Lines that all of it takes.
     pub fn height(&self) -> u16 {
-        let cpus = if self.show_cpus { self.cpus.len() + 2 } else { 0 };
-        let above = u16::try_from(2 + cpus + 1 + self.tasks.len()).unwrap_or(u16::MAX);
-        above.saturating_add(self.cache_fair_height())
+        let places = match self.places().len() {
+            0 => 0,
+            count => count + 2,
+        };
+        let above = 2 + places + 1 + self.chosen().len() + usize::from(self.keys.is_some());
+        u16::try_from(above).unwrap_or(u16::MAX).saturating_add(self.cache_fair_height())
     }
 
     fn cache_fair_height(&self) -> u16 {
@@ -39,85 +120,164 @@ impl Screen {
 
     /// Draws it into a frame of any size.
     pub fn draw(&self, frame: &mut Frame<'_>) {
-        let area = frame.area();
+        let (places, tasks) = (self.places(), self.chosen());
+        let line = u16::from(self.keys.is_some());
+        let [area, foot] =
+            Layout::vertical([Constraint::Min(0), Constraint::Length(line)]).areas(frame.area());
         // With many cache-fair tasks, at least two thirds are left for the rest; with few tasks, what these leave.
         let rest = self.height() - self.cache_fair_height();
         let fair = self.cache_fair_height().min((area.height / 3).max(area.height.saturating_sub(rest)));
         let [area, lowest] = Layout::vertical([Constraint::Min(0), Constraint::Length(fair)]).areas(area);
         // With many CPUs, at least half of the screen is left for tasks.
-        let all = if self.show_cpus { self.cpus.len() as u16 + 2 } else { 0 };
-        let cpus =
-            all.min(area.height / 2).max(all.min(area.height.saturating_sub(self.tasks.len() as u16 + 4)));
+        let all = if places.is_empty() { 0 } else { places.len() as u16 + 2 };
+        let upper = all.min(area.height / 2).max(all.min(area.height.saturating_sub(tasks.len() as u16 + 4)));
         let [head, upper, lower] =
-            Layout::vertical([Constraint::Length(2), Constraint::Length(cpus), Constraint::Min(0)])
+            Layout::vertical([Constraint::Length(2), Constraint::Length(upper), Constraint::Min(0)])
                 .areas(area);
-        frame.render_widget(Paragraph::new(Line::from(self.head.as_str())), head);
-        if cpus > 0 {
-            frame.render_widget(self.cpu_table(), upper);
-        }
-        frame.render_widget(self.task_table(), lower);
+        frame.render_widget(Paragraph::new(self.head.as_str()), head);
+        frame.render_widget(place_table(&places, self.by.name(), upper.width), upper);
+        frame.render_widget(self.task_table(&tasks, lower.width), lower);
         if let Some(cache_fair) = &self.cache_fair {
             cache_fair.draw(frame, lowest);
         }
+        if let Some(keys) = self.keys {
+            frame.render_widget(self.foot(keys), foot);
+            if keys == Keys::Help {
+                help(frame);
+            }
+        }
     }
 
-    fn cpu_table(&self) -> Table<'_> {
-        // Only Hearth counts these.
-        let rates = if self.cpus.iter().any(|row| row.rates.is_some()) { RATES.len() } else { 0 };
-        let header = ["cpu", "runs", "share", "from"].into_iter().chain(RATES).take(4 + rates);
-        let rows = self.cpus.iter().map(|row| {
-            let task = row.runs.as_ref();
-            let mut cells = vec![
-                number(row.cpu.to_string()),
-                Cell::from(task.map(|task| format!("{} {}", task.tid, task.name)).unwrap_or_default()),
-                number(task.map(|task| percent(task.share)).unwrap_or_default()),
-                number(from(task.and_then(|task| task.from))),
-            ];
-            let rate = |index: usize| row.rates.map(|rates| format!("{:.0}/s", rates[index]));
-            cells.extend((0..rates).map(|index| number(rate(index).unwrap_or_default())));
-            Row::new(cells)
+    fn task_table(&self, tasks: &[&TaskRow], width: u16) -> Table<'static> {
+        let columns = columns::that_fit(width, self.sort);
+        let header = columns.iter().map(|column| {
+            let sorted = if *column == self.sort { Modifier::REVERSED } else { Modifier::empty() };
+            column.cell(column.name()).style(Style::new().add_modifier(sorted))
         });
-        let widths =
-            [4, 24, 6, 5].into_iter().chain([8; RATES.len()]).take(4 + rates).map(Constraint::Length);
-        Table::new(rows, widths).header(head(header))
+        let header = Row::new(header.collect::<Vec<_>>()).style(BOLD);
+        let rows = tasks.iter().skip(self.skip).map(|task| {
+            Row::new(columns.iter().map(|column| column.cell(&column.text(task))).collect::<Vec<_>>())
+        });
+        Table::new(rows.collect::<Vec<_>>(), columns.iter().map(|column| column.width())).header(header)
     }
 
-    fn task_table(&self) -> Table<'_> {
-        let header =
-            ["task", "name", "cpu", "from", "moves", "credit", "switches", "slice", "share", "waits"];
-        let rows = self.tasks.iter().skip(self.skip).map(|task| {
-            Row::new([
-                number(task.tid.to_string()),
-                Cell::from(task.name.as_str()),
-                number(task.cpu.to_string()),
-                number(from(task.from)),
-                number(task.moves.to_string()),
-                number(task.by_credit.map(|count| count.to_string()).unwrap_or_default()),
-                number(format!("{:.0}/s", task.switches)),
-                number(task.slice_ms.map(|slice| format!("{slice:.2} ms")).unwrap_or_default()),
-                number(percent(task.share)),
-                number(percent(task.waiting)),
-            ])
-        });
-        let widths = [8, 16, 4, 5, 13, 8, 9, 11, 7, 7].map(Constraint::Length);
-        Table::new(rows, widths).header(head(header.into_iter()))
+    fn foot(&self, keys: Keys) -> Line<'static> {
+        if keys == Keys::Filter {
+            return Line::from(format!(
+                "name or number: {}_   Enter keeps it, Esc shows all tasks",
+                self.filter
+            ));
+        }
+        let filter = if self.filter.is_empty() { String::new() } else { format!(": {}", self.filter) };
+        let keys = [
+            ("q", "end".to_owned()),
+            ("c", format!("by: {}", self.by.name())),
+            ("s S", format!("sort: {}", self.sort.name())),
+            ("/", format!("filter{filter}")),
+            ("\u{2191}\u{2193}", "scroll".to_owned()),
+            ("?", "help".to_owned()),
+        ];
+        let said =
+            |(key, does): (&'static str, String)| [Span::styled(key, BOLD), Span::from(format!(" {does}  "))];
+        Line::from_iter(keys.into_iter().flat_map(said))
     }
 }
 
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Characters of a bar.
+const BAR: usize = 10;
+
+/// A line for each CPU, cache or node: as many rates as there is room for.
+fn place_table(places: &[PlaceRow], by: &'static str, width: u16) -> Table<'static> {
+    const RATE: u16 = 7;
+    let is_known = |has: fn(&PlaceRow) -> bool| places.iter().any(has);
+    let name = places.iter().map(|row| row.name.len() as u16).max().unwrap_or(0).clamp(5, 16);
+    // A host of its own has none; on others it is what matters most.
+    let is_stolen = is_known(|row| row.busy.is_some_and(|busy| busy.stolen > 0.0));
+    let (stolen, runs) = (if is_stolen { 7 } else { 0 }, if width < 100 { 20 } else { 24 });
+    let others = name + 1 + BAR as u16 + 1 + 5 + 1 + stolen + runs + 1 + 6 + 1 + 5;
+    // Only Hearth counts these.
+    let most = if is_known(|row| row.rates.is_some()) { RATES.len() } else { 0 };
+    let rates = most.min(usize::from(width.saturating_sub(others) / (RATE + 1)));
+    let steal = is_stolen.then_some("steal");
+    let header = [by, "busy", ""].into_iter().chain(steal).chain(["runs", "share", "from"]).chain(RATES);
+    let header = header.take(6 + usize::from(is_stolen) + rates);
+    let rows = places.iter().map(|row| {
+        let task = row.runs.as_ref();
+        let busy = row.busy.map(|busy| percent(busy.busy)).unwrap_or_default();
+        let stolen = is_stolen.then(|| number(row.busy.map(|busy| percent(busy.stolen)).unwrap_or_default()));
+        let cells = [number(row.name.clone()), bar(row.busy), number(busy)].into_iter().chain(stolen);
+        let of_task = [
+            Cell::from(task.map(|task| format!("{} {}", task.tid, task.name)).unwrap_or_default()),
+            number(task.map(|task| percent(task.share)).unwrap_or_default()),
+            number(from(task.and_then(|task| task.from))),
+        ];
+        let rate = |index: usize| number(row.rates.map(|rates| per_second(rates[index])).unwrap_or_default());
+        Row::new(cells.chain(of_task).chain((0..rates).map(rate)).collect::<Vec<_>>())
+    });
+    let widths = [name, BAR as u16, 5].into_iter().chain(is_stolen.then_some(6)).chain([runs, 6, 5]);
+    let widths = widths.chain(std::iter::repeat_n(RATE, rates)).map(Constraint::Length);
+    Table::new(rows.collect::<Vec<_>>(), widths).header(head(header))
+}
+
+/// How much of the time a place was in use, in eighths of a character.
+fn bar(busy: Option<Busy>) -> Cell<'static> {
+    const EIGHTHS: [&str; 8] = [
+        "",
+        block::ONE_EIGHTH,
+        block::ONE_QUARTER,
+        block::THREE_EIGHTHS,
+        block::HALF,
+        block::FIVE_EIGHTHS,
+        block::THREE_QUARTERS,
+        block::SEVEN_EIGHTHS,
+    ];
+    let Some(Busy { busy, .. }) = busy else { return Cell::default() };
+    let eighths = (busy.clamp(0.0, 1.0) * 8.0 * BAR as f64).round() as usize;
+    let text = block::FULL.repeat(eighths / 8) + EIGHTHS[eighths % 8];
+    let color = if busy < 0.5 {
+        Color::Green
+    } else if busy < 0.9 {
+        Color::Yellow
+    } else {
+        Color::Red
+    };
+    Cell::from(text).style(Style::new().fg(color))
+}
+
+fn help(frame: &mut Frame<'_>) {
+    // Lines as long as the terminal is wide.
+    let paragraphs = super::EXAMPLES.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    let text = paragraphs.chain(["Any key goes back.".to_owned()]).collect::<Vec<_>>().join("\n\n");
+    let area: Rect = frame.area();
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), area);
+}
+
 pub(super) fn head<'a>(names: impl Iterator<Item = &'a str>) -> Row<'a> {
-    let words = ["runs", "name", "confidence"];
+    let words = ["busy", "runs", "name", "confidence"];
     let cell = |name: &'a str| if words.contains(&name) { Cell::from(name) } else { number(name.to_owned()) };
-    Row::new(names.map(cell)).style(Style::new().add_modifier(Modifier::BOLD))
+    Row::new(names.map(cell)).style(BOLD)
 }
 
 pub(super) fn number<'a>(text: String) -> Cell<'a> {
     Cell::from(Line::from(text).right_aligned())
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn from(cpu: Option<usize>) -> String {
+pub(super) fn from(cpu: Option<usize>) -> String {
     cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string())
+}
+
+/// A rate in at most seven characters.
+pub(super) fn per_second(rate: f64) -> String {
+    match rate {
+        ..9999.5 => format!("{rate:.0}/s"),
+        ..999_500.0 => format!("{:.0}k/s", rate / 1e3),
+        _ => format!("{:.1}M/s", rate / 1e6),
+    }
 }

@@ -1,6 +1,7 @@
 //! `hearth top`: what runs on each CPU, as it happens.
 
 mod cache_fair;
+mod columns;
 mod draw;
 mod rows;
 
@@ -8,13 +9,16 @@ use crate::linux::start;
 use anyhow::anyhow;
 use cache_fair::CacheFair;
 use clap::Args;
-use draw::Screen;
+use columns::Column;
+use draw::{By, Keys, Places, Screen};
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::output;
 use hearth_host::kernel;
 use hearth_host::threads::{self, Sample};
+use hearth_host::ticks::Ticks;
 use hearth_linux::Error;
 use hearth_linux::daemon::{self, Status};
+use hearth_machine::list::show_list;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -23,13 +27,16 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str = "\
-Keys: q ends, c hides or shows CPUs, arrows and page keys scroll the tasks.
+Keys: q ends; c puts CPUs together by cache, by memory node, and hides them; s and S sort tasks by the next and the
+previous column; / shows only tasks with a text in their name or number; arrows and page keys scroll; ? is this help.
 
-Columns: runs: the task that had most of the CPU; from: where a task ran before it came to its CPU;
+Columns: busy: the part of the time for which a CPU was in use, and steal: for which a hypervisor had taken it;
+runs: the task that had most of the CPU; from: where a task ran before it came to its CPU;
 moves: how often it moved inside a cache domain, inside a node, between nodes since it began, or,
 where the scheduler does not tell, how often it was seen on another CPU;
 credit: how often it went on by its credit, past one that had had less CPU time; slice: how long it kept a CPU on average;
-waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`.
+waits: the share of the time for which it waited for one. Those of CPUs are explained by `status`. A narrow terminal
+has fewer columns.
 
 Of cache-fair tasks, if there are any: ipc: instructions for each cycle; fair ipc: what they would be with a fair
 part of the cache; share: what it gets of its own share of CPU time; given: cycles that it got beyond that, or
@@ -39,7 +46,7 @@ gave up, so far; confidence: whether its estimate is acted on, or why not.";
 const ASKED: usize = 200;
 
 /// The width of text in a pipe.
-const TEXT_WIDTH: u16 = 110;
+const TEXT_WIDTH: u16 = 124;
 
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -49,6 +56,15 @@ pub struct Arguments {
     /// How often to look, for example 500ms
     #[arg(short, long, default_value = "1s", value_parser = interval)]
     interval: Duration,
+    /// Put CPUs together, or show none
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+    /// Sort tasks by this column
+    #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
+    sort: Column,
+    /// Show only tasks with this in their name or number
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -60,7 +76,9 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    let mut watch = Watch::begin()?;
+    let Arguments { by, sort, ref filter, .. } = *arguments;
+    let screen = Screen { by, sort, filter: filter.clone(), places: places(), ..Screen::default() };
+    let mut watch = Watch::begin(screen)?;
     if arguments.once {
         std::thread::sleep(arguments.interval);
         watch.look()?;
@@ -69,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !std::io::stdout().is_terminal() {
         return Err(Failure::Input(anyhow!("this is no terminal; print one screen as text with --once")));
     }
+    watch.screen.keys = Some(Keys::Choose);
     // Restores the terminal on the way out, after a panic too.
     let mut terminal = ratatui::try_init().map_err(Failure::failed)?;
     let result = follow(&mut terminal, &mut watch, arguments.interval);
@@ -97,42 +116,82 @@ fn follow(terminal: &mut ratatui::DefaultTerminal, watch: &mut Watch, interval: 
 impl Screen {
     /// Answers a key; true if it ends `top`.
     fn press(&mut self, key: KeyCode, modifiers: KeyModifiers) -> bool {
-        let last = self.tasks.len().saturating_sub(1);
+        if key == KeyCode::Char('c') && modifiers.contains(KeyModifiers::CONTROL) {
+            return true;
+        }
+        match self.keys {
+            Some(Keys::Help) => self.keys = Some(Keys::Choose),
+            Some(Keys::Filter) => self.press_for_filter(key),
+            _ => return self.press_to_choose(key),
+        }
+        false
+    }
+
+    fn press_for_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Char(letter) => self.filter.push(letter),
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Esc => self.filter.clear(),
+            _ => {}
+        }
+        if matches!(key, KeyCode::Esc | KeyCode::Enter) {
+            self.keys = Some(Keys::Choose);
+        }
+        self.skip = 0;
+    }
+
+    fn press_to_choose(&mut self, key: KeyCode) -> bool {
+        let last = self.chosen().len().saturating_sub(1);
         match key {
             KeyCode::Char('q') | KeyCode::Esc => return true,
-            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return true,
-            KeyCode::Char('c') => self.show_cpus = !self.show_cpus,
+            KeyCode::Char('c') => self.by = self.by.next(),
+            KeyCode::Char('s') => self.sort = self.sort.after(1),
+            KeyCode::Char('S') => self.sort = self.sort.before(),
+            KeyCode::Char('/') => self.keys = Some(Keys::Filter),
+            KeyCode::Char('?' | 'h') => self.keys = Some(Keys::Help),
             KeyCode::Down | KeyCode::Char('j') => self.skip = (self.skip + 1).min(last),
             KeyCode::Up | KeyCode::Char('k') => self.skip = self.skip.saturating_sub(1),
             KeyCode::PageDown => self.skip = (self.skip + 20).min(last),
             KeyCode::PageUp => self.skip = self.skip.saturating_sub(20),
             KeyCode::Home => self.skip = 0,
+            KeyCode::End => self.skip = last,
             _ => {}
         }
         false
     }
 }
 
+/// Which CPUs share a cache, and which a memory node. Where the host does not tell, CPUs are not put together.
+fn places() -> Places {
+    let Ok(host) = hearth_machine::host::read("/".as_ref()) else { return Places::default() };
+    let nodes = host.nodes.iter().filter(|node| !node.cpus.is_empty());
+    Places {
+        caches: host.domains().into_iter().map(|cpus| (show_list(&cpus), cpus)).collect(),
+        nodes: nodes.map(|node| (node.id.to_string(), node.cpus.clone())).collect(),
+    }
+}
+
 /// The last look, and what is shown of it.
 struct Watch {
     sample: Sample,
+    ticks: Ticks,
     status: Option<Status>,
     history: History,
     screen: Screen,
 }
 
 impl Watch {
-    fn begin() -> Result<Self, Failure> {
-        let sample = threads::sample(None);
+    fn begin(screen: Screen) -> Result<Self, Failure> {
+        let (ticks, sample) = (Ticks::now(), threads::sample(None));
         let status = ask()?;
         let mut history = History::default();
         history.note(&sample);
-        let screen = Screen { head: head(status.as_ref()), show_cpus: true, ..Screen::default() };
-        Ok(Self { sample, status, history, screen })
+        let screen = Screen { head: head(status.as_ref()), ..screen };
+        Ok(Self { sample, ticks, status, history, screen })
     }
 
     fn look(&mut self) -> Outcome {
-        let sample = threads::sample(Some(&self.sample));
+        let (ticks, sample) = (Ticks::now(), threads::sample(Some(&self.sample)));
         let status = ask()?;
         self.history.note(&sample);
         self.screen.tasks = rows::tasks(&self.sample, &sample, &self.history);
@@ -141,11 +200,13 @@ impl Watch {
         if let Ok(Some(known)) = daemon::ask_tasks(&daemon::run_folder(), &shown) {
             rows::refine(&mut self.screen.tasks, &known.tasks);
         }
-        self.screen.cpus = rows::cpus(&self.screen.tasks, self.status.as_ref(), status.as_ref());
+        self.screen.cpus =
+            rows::cpus(&self.screen.tasks, [&self.ticks, &ticks], self.status.as_ref(), status.as_ref());
         let isolation = status.as_ref().and_then(|status| status.isolation.as_ref());
         self.screen.cache_fair = isolation.and_then(|isolation| CacheFair::of(isolation, &sample));
         self.screen.head = head(status.as_ref());
-        self.screen.skip = self.screen.skip.min(self.screen.tasks.len().saturating_sub(1));
+        self.screen.skip = self.screen.skip.min(self.screen.chosen().len().saturating_sub(1));
+        self.ticks = ticks;
         self.sample = sample;
         self.status = status;
         Ok(())
@@ -205,11 +266,11 @@ fn text(screen: &Screen) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::rows::{CpuRow, Moves, TaskRow};
+    use super::rows::{Busy, Moves, PlaceRow, TaskRow};
     use super::*;
 
-    fn screen() -> Screen {
-        let task = |tid: i32, cpu: usize| TaskRow {
+    fn task(tid: i32, cpu: usize) -> TaskRow {
+        TaskRow {
             tid,
             name: format!("task-{tid}"),
             cpu,
@@ -220,21 +281,30 @@ mod tests {
             slice_ms: Some(8.25),
             share: 0.5,
             waiting: 0.1,
+        }
+    }
+
+    fn screen() -> Screen {
+        let cpu = |cpu: usize, busy: f64, runs: Option<TaskRow>, rates: Option<[f64; 8]>| {
+            let busy = Some(Busy { busy, stolen: 0.0 });
+            PlaceRow { name: cpu.to_string(), cpus: vec![cpu], busy, runs, rates }
         };
+        let place = |name: &str, cpus: &[usize]| (name.to_owned(), cpus.to_vec());
         Screen {
             head: "Hearth: policy fair".into(),
             cpus: vec![
-                CpuRow {
-                    cpu: 0,
-                    runs: Some(task(10, 0)),
-                    rates: Some([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
-                },
-                CpuRow { cpu: 1, runs: None, rates: None },
+                cpu(0, 0.55, Some(task(10, 0)), Some([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 71_000.0, 8.0])),
+                cpu(1, 0.0, None, Some([1.0; 8])),
+                cpu(2, 1.0, Some(TaskRow { share: 0.75, ..task(11, 2) }), None),
             ],
-            tasks: (10..14).map(|tid| task(tid, 0)).collect(),
-            cache_fair: None,
-            skip: 0,
-            show_cpus: true,
+            tasks: (10..14)
+                .map(|tid| TaskRow { waiting: f64::from(tid - 9) / 10.0, ..task(tid, 0) })
+                .collect(),
+            places: Places {
+                caches: vec![place("0-1", &[0, 1]), place("2", &[2]), place("9", &[9])],
+                nodes: vec![place("0", &[0, 1, 2])],
+            },
+            ..Screen::default()
         }
     }
 
@@ -243,16 +313,48 @@ mod tests {
         insta::assert_snapshot!(text(&screen()).unwrap(), @r"
         Hearth: policy fair
 
-         cpu runs                  share  from     kept      own   domain  foreign   direct  preempt     idle     late
-           0 10 task-10             50 %     7      1/s      2/s      3/s      4/s      5/s      6/s      7/s      8/s
-           1                                 -
+          cpu busy             runs                      share  from    kept     own  domain foreign    idle  direct preempt    late
+            0 █████▌      55 % 10 task-10                 50 %     7     1/s     2/s     3/s     4/s     5/s     6/s   71k/s     8/s
+            1              0 %                                     -     1/s     1/s     1/s     1/s     1/s     1/s     1/s     1/s
+            2 ██████████ 100 % 11 task-11                 75 %     7
 
-            task name              cpu  from         moves   credit  switches       slice   share   waits
-              10 task-10             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
-              11 task-11             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
-              12 task-12             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
-              13 task-13             0     7        12/3/1        5      12/s     8.25 ms    50 %    10 %
+            task name              cpu  from         moves   credit  switches       slice  share  waits
+              10 task-10             0     7        12/3/1        5      12/s     8.25 ms   50 %   10 %
+              11 task-11             0     7        12/3/1        5      12/s     8.25 ms   50 %   20 %
+              12 task-12             0     7        12/3/1        5      12/s     8.25 ms   50 %   30 %
+              13 task-13             0     7        12/3/1        5      12/s     8.25 ms   50 %   40 %
         ");
+    }
+
+    #[test]
+    fn cpus_are_put_together_by_cache_and_by_node() {
+        let first = |by: By| {
+            let shown = text(&Screen { by, ..screen() }).unwrap();
+            shown
+                .lines()
+                .skip(2)
+                .take_while(|line| !line.is_empty())
+                .map(|line| format!("{line}\n"))
+                .collect::<String>()
+        };
+        insta::assert_snapshot!(first(By::Cache), @r"
+        cache busy             runs                      share  from    kept     own  domain foreign    idle  direct preempt    late
+          0-1 ██▊         28 % 10 task-10                 50 %     7     2/s     3/s     4/s     5/s     6/s     7/s   71k/s     9/s
+            2 ██████████ 100 % 11 task-11                 75 %     7
+        ");
+        insta::assert_snapshot!(first(By::Node), @r"
+         node busy             runs                      share  from    kept     own  domain foreign    idle  direct preempt    late
+            0 █████▏      52 % 11 task-11                 75 %     7     2/s     3/s     4/s     5/s     6/s     7/s   71k/s     9/s
+        ");
+        assert!(!first(By::None).contains("busy"));
+    }
+
+    #[test]
+    fn time_that_a_hypervisor_took_has_a_column_where_there_is_any() {
+        let mut screen = screen();
+        screen.cpus[1].busy = Some(Busy { busy: 0.25, stolen: 0.125 });
+        let shown = text(&screen).unwrap();
+        assert!(shown.contains("steal") && shown.contains("12 %"), "{shown}");
     }
 
     #[test]
@@ -285,28 +387,77 @@ mod tests {
         ");
     }
 
+    fn press(screen: &mut Screen, keys: &str) {
+        for key in keys.chars() {
+            let key = if key == '\n' { KeyCode::Enter } else { KeyCode::Char(key) };
+            assert!(!screen.press(key, KeyModifiers::NONE));
+        }
+    }
+
     #[test]
-    fn keys_scroll_hide_and_end() {
+    fn keys_scroll_and_end() {
         let mut screen = screen();
         let none = KeyModifiers::NONE;
         assert!(!screen.press(KeyCode::PageDown, none));
         assert_eq!(screen.skip, 3);
         screen.press(KeyCode::Up, none);
-        screen.press(KeyCode::Char('c'), none);
-        assert_eq!((screen.skip, screen.show_cpus), (2, false));
-        assert!(!text(&screen).unwrap().contains("task-11"));
+        assert_eq!(screen.skip, 2);
+        assert!(!text(&screen).unwrap().contains("0 % task-11\n"));
         assert!(screen.press(KeyCode::Char('q'), none));
         assert!(screen.press(KeyCode::Char('c'), KeyModifiers::CONTROL));
     }
 
     #[test]
-    fn any_size_of_terminal_can_be_drawn() {
-        for (width, height) in [(1, 1), (20, 3), (80, 5), (300, 100)] {
+    fn keys_choose_what_is_put_together_and_sorted() {
+        let mut screen = screen();
+        let seen: Vec<By> = (0..4).map(|_| (press(&mut screen, "c"), screen.by).1).collect();
+        assert_eq!(seen, [By::Cache, By::Node, By::None, By::Cpu]);
+        let tids = |screen: &Screen| screen.chosen().iter().map(|task| task.tid).collect::<Vec<_>>();
+        assert_eq!(tids(&screen), [10, 11, 12, 13]);
+        press(&mut screen, "s");
+        assert_eq!((screen.sort, tids(&screen)), (Column::Waits, vec![13, 12, 11, 10]));
+        press(&mut screen, "SS");
+        assert_eq!((screen.sort, tids(&screen)), (Column::Task, vec![10, 11, 12, 13]));
+    }
+
+    #[test]
+    fn a_filter_is_typed_kept_and_taken_away() {
+        let mut screen = Screen { keys: Some(Keys::Choose), ..screen() };
+        press(&mut screen, "/K-12q");
+        assert!(screen.chosen().is_empty(), "q is a letter here");
+        assert!(!screen.press(KeyCode::Backspace, KeyModifiers::NONE));
+        press(&mut screen, "\n");
+        assert_eq!(screen.chosen().iter().map(|task| task.tid).collect::<Vec<_>>(), [12]);
+        let shown = text(&screen).unwrap();
+        assert!(shown.ends_with("/ filter: K-12  \u{2191}\u{2193} scroll  ? help\n"), "{shown}");
+        press(&mut screen, "/");
+        assert!(!screen.press(KeyCode::Esc, KeyModifiers::NONE), "it ends the filter, not `top`");
+        assert_eq!((screen.chosen().len(), screen.keys), (4, Some(Keys::Choose)));
+        press(&mut screen, "?");
+        assert!(text(&screen).unwrap().starts_with("Keys: q ends"));
+        press(&mut screen, "q");
+        assert_eq!(screen.keys, Some(Keys::Choose));
+    }
+
+    /// What is left out on narrow terminals is never what tasks are sorted by.
+    #[test]
+    fn any_size_of_terminal_can_be_drawn_and_80_columns_hold_what_they_show() {
+        let draw = |screen: &Screen, width: u16, height: u16| {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-            terminal.draw(|frame| screen().draw(frame)).unwrap();
-            let cache_fair = CacheFair::of(&cache_fair::tests::status(), &cache_fair::tests::sample());
-            let screen = Screen { cache_fair, ..screen() };
             terminal.draw(|frame| screen.draw(frame)).unwrap();
+            terminal.backend().to_string()
+        };
+        for keys in [None, Some(Keys::Choose), Some(Keys::Filter), Some(Keys::Help)] {
+            for (width, height) in [(1, 1), (20, 3), (80, 5), (300, 100)] {
+                draw(&Screen { keys, ..screen() }, width, height);
+                let cache_fair = CacheFair::of(&cache_fair::tests::status(), &cache_fair::tests::sample());
+                draw(&Screen { keys, cache_fair, ..screen() }, width, height);
+            }
         }
+        let narrow = draw(&Screen { sort: Column::Credit, ..screen() }, 80, 24);
+        for shown in ["kept", "12/3/1", "credit", "40 %"] {
+            assert!(narrow.contains(shown), "{shown}: {narrow}");
+        }
+        assert!(!narrow.contains("slice"), "{narrow}");
     }
 }

@@ -1,6 +1,8 @@
 //! Two looks at the machine, and what happened in between.
 
 use hearth_host::threads::{Sample, ThreadState};
+pub use hearth_host::ticks::Busy;
+use hearth_host::ticks::Ticks;
 use hearth_linux::daemon::Status;
 use hearth_linux::{CpuStats, Task};
 use std::collections::{BTreeMap, HashMap};
@@ -41,6 +43,16 @@ pub enum Moves {
     Counted([u64; 3]),
 }
 
+impl Moves {
+    /// In all.
+    pub fn sum(&self) -> u64 {
+        match self {
+            Moves::Seen(count) => *count,
+            Moves::Counted(counts) => counts.iter().sum(),
+        }
+    }
+}
+
 impl fmt::Display for Moves {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -50,14 +62,18 @@ impl fmt::Display for Moves {
     }
 }
 
-/// What one CPU did in between, a second.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CpuRow {
-    /// Its number.
-    pub cpu: usize,
+/// What a CPU, or all of a cache or a node, did in between.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlaceRow {
+    /// Which it is.
+    pub name: String,
+    /// Its CPUs.
+    pub cpus: Vec<usize>,
+    /// The part of the time for which they were in use, and for which a hypervisor had taken them, if that is known.
+    pub busy: Option<Busy>,
     /// The thread that had most of it, and where that came from.
     pub runs: Option<TaskRow>,
-    /// What its looks for a next task led to, if Hearth runs.
+    /// What its looks for a next task led to in a second, if Hearth runs.
     pub rates: Option<[f64; 8]>,
 }
 
@@ -128,12 +144,20 @@ pub fn refine(rows: &mut [TaskRow], known: &[Task]) {
 }
 
 /// Each CPU: what ran there most, and how often it found its next task where.
-pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) -> Vec<CpuRow> {
-    let mut rows: BTreeMap<usize, CpuRow> = BTreeMap::new();
+pub fn cpus(
+    tasks: &[TaskRow],
+    ticks: [&Ticks; 2],
+    before: Option<&Status>,
+    after: Option<&Status>,
+) -> Vec<PlaceRow> {
+    let mut rows: BTreeMap<usize, PlaceRow> = BTreeMap::new();
+    let row = |cpu: usize| PlaceRow { name: cpu.to_string(), cpus: vec![cpu], ..PlaceRow::default() };
+    for (cpu, busy) in ticks[1].since(ticks[0]) {
+        rows.entry(cpu).or_insert_with(|| row(cpu)).busy = Some(busy);
+    }
     for task in tasks {
-        let row = rows.entry(task.cpu).or_insert(CpuRow { cpu: task.cpu, runs: None, rates: None });
         // The busiest comes first.
-        row.runs.get_or_insert_with(|| task.clone());
+        rows.entry(task.cpu).or_insert_with(|| row(task.cpu)).runs.get_or_insert_with(|| task.clone());
     }
     let Some(after) = after else { return rows.into_values().collect() };
     // Another daemon, or the scheduler loaded again: counts began anew.
@@ -147,18 +171,40 @@ pub fn cpus(tasks: &[TaskRow], before: Option<&Status>, after: Option<&Status>) 
         for (rate, (now, then)) in rates.iter_mut().zip(pairs) {
             *rate = now.saturating_sub(then) as f64 / seconds.max(1e-9);
         }
-        let row = rows.entry(cpu.cpu).or_insert(CpuRow { cpu: cpu.cpu, runs: None, rates: None });
-        row.rates = Some(rates);
+        rows.entry(cpu.cpu).or_insert_with(|| row(cpu.cpu)).rates = Some(rates);
     }
     rows.into_values().collect()
 }
 
+/// CPUs put together: of each place its name and its CPUs. A place without a row is left out.
+pub fn together(cpus: &[PlaceRow], places: &[(String, Vec<usize>)]) -> Vec<PlaceRow> {
+    let place = |(name, of): &(String, Vec<usize>)| {
+        let rows: Vec<&PlaceRow> =
+            cpus.iter().filter(|row| row.cpus.iter().any(|cpu| of.contains(cpu))).collect();
+        let known: Vec<Busy> = rows.iter().filter_map(|row| row.busy).collect();
+        let mean = |part: fn(&Busy) -> f64| known.iter().map(part).sum::<f64>() / known.len() as f64;
+        let rates: Vec<[f64; 8]> = rows.iter().filter_map(|row| row.rates).collect();
+        let sum = |index: usize| rates.iter().map(|rates| rates[index]).sum();
+        let busiest =
+            rows.iter().filter_map(|row| row.runs.as_ref()).max_by(|a, b| a.share.total_cmp(&b.share));
+        (!rows.is_empty()).then(|| PlaceRow {
+            name: name.clone(),
+            cpus: of.clone(),
+            busy: (!known.is_empty())
+                .then(|| Busy { busy: mean(|is| is.busy), stolen: mean(|is| is.stolen) }),
+            runs: busiest.cloned(),
+            rates: (!rates.is_empty()).then(|| std::array::from_fn(sum)),
+        })
+    };
+    places.iter().filter_map(place).collect()
+}
+
 /// The names of the rates, in their order.
-pub const RATES: [&str; 8] = ["kept", "own", "domain", "foreign", "direct", "preempt", "idle", "late"];
+pub const RATES: [&str; 8] = ["kept", "own", "domain", "foreign", "idle", "direct", "preempt", "late"];
 
 fn fields(stats: &CpuStats) -> [u64; 8] {
     let CpuStats { kept, own, domain, foreign, direct, preempted, idle, late, .. } = *stats;
-    [kept, own, domain, foreign, direct, preempted, idle, late]
+    [kept, own, domain, foreign, idle, direct, preempted, late]
 }
 
 #[cfg(test)]
@@ -231,11 +277,29 @@ mod tests {
             });
             serde_json::from_value(text).unwrap()
         };
-        let rows = cpus(&tasks, Some(&status(5, 1.0, 10)), Some(&status(5, 3.0, 30)));
+        let never = Ticks::default();
+        let none = [&never; 2];
+        let rows = cpus(&tasks, none, Some(&status(5, 1.0, 10)), Some(&status(5, 3.0, 30)));
         assert_eq!(rows[0].runs.as_ref().map(|task| task.name.as_str()), Some("a"));
         assert_eq!(rows[0].rates.unwrap()[0], 10.0);
-        let rows = cpus(&tasks, Some(&status(4, 1.0, 10)), Some(&status(5, 3.0, 30)));
+        let rows = cpus(&tasks, none, Some(&status(4, 1.0, 10)), Some(&status(5, 3.0, 30)));
         assert_eq!(rows[0].rates.unwrap()[0], 10.0, "30 in 3 s");
-        assert_eq!(cpus(&tasks, None, None)[0].rates, None);
+        assert_eq!(cpus(&tasks, none, None, None)[0].rates, None);
+    }
+
+    #[test]
+    fn a_cache_is_as_busy_as_its_cpus_in_the_mean_and_looks_as_often_as_all_of_them() {
+        let cpu = |cpu: usize, busy: f64, rate: f64| PlaceRow {
+            name: cpu.to_string(),
+            cpus: vec![cpu],
+            busy: Some(Busy { busy, stolen: busy / 2.0 }),
+            runs: None,
+            rates: Some([rate; 8]),
+        };
+        let cpus = [cpu(0, 0.5, 3.0), cpu(1, 1.0, 4.0), cpu(2, 0.0, 5.0)];
+        let rows = together(&cpus, &[("0-1".into(), vec![0, 1]), ("3".into(), vec![3])]);
+        assert_eq!(rows.len(), 1, "nothing is known of CPU 3");
+        assert_eq!(rows[0].busy, Some(Busy { busy: 0.75, stolen: 0.375 }));
+        assert_eq!(rows[0].rates, Some([7.0; 8]));
     }
 }
