@@ -1,5 +1,6 @@
 //! The commands `completions` and `man`: made from a command line's own definition.
 
+use crate::complete;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use anyhow::Context;
@@ -23,10 +24,9 @@ pub struct ManArguments {
 }
 
 /// Prints a completion script for a command.
-pub fn completions(arguments: &CompletionsArguments, mut command: Command) -> Outcome {
-    let name = command.get_name().to_owned();
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, name, &mut script);
+pub fn completions(arguments: &CompletionsArguments, command: &Command) -> Outcome {
+    let script =
+        complete::script(&arguments.shell.to_string(), command.get_name()).map_err(Failure::failed)?;
     output::print(&String::from_utf8_lossy(&script))
 }
 

@@ -1,6 +1,7 @@
 //! What Hearth's commands have in common: how they end, what they print and write, names of policies,
 //! completions and manual pages.
 
+pub mod complete;
 pub mod failure;
 pub mod generate;
 pub mod interrupt;

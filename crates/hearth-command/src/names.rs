@@ -54,6 +54,12 @@ pub fn live_policy(name: &str) -> Result<Policy, Failure> {
     }
 }
 
+/// The presets that a real kernel can have.
+pub fn live_policies() -> Vec<&'static str> {
+    let is_live = |name: &str| Policy::load(name).is_ok_and(|policy| policy.not_live().is_none());
+    policies().into_iter().filter(|name| is_live(name)).collect()
+}
+
 /// A page policy by preset or file.
 pub fn page_policy(name: &str) -> Result<PagePolicy, Failure> {
     PagePolicy::load(name).map_err(|error| match error {

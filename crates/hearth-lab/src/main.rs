@@ -14,10 +14,11 @@ mod values;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
-use hearth_command::generate;
+use hearth_command::{complete, generate};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    complete::answer(Cli::command);
     let result = match Cli::parse().command {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         Command::Emulate(arguments) => emulate::run(&arguments),
         Command::List(arguments) => list::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
-        Command::Completions(arguments) => generate::completions(&arguments, Cli::command()),
+        Command::Completions(arguments) => generate::completions(&arguments, &Cli::command()),
         Command::Man(arguments) => generate::man(&arguments, Cli::command()),
     };
     match result {

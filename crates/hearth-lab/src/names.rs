@@ -54,16 +54,36 @@ const PROGRAM: names::Kind =
     names::Kind { word: "program", names: workloads, or_else: ", and join programs by +" };
 const EXPERIMENT: names::Kind = names::Kind { word: "experiment", names: experiment_ids, or_else: OR_FILE };
 
-fn machines() -> Vec<&'static str> {
+/// The machines that come with Hearth.
+pub fn machines() -> Vec<&'static str> {
     hearth_machine::presets().iter().map(|preset| preset.0).collect()
 }
 
-fn workloads() -> Vec<&'static str> {
+/// What a policy may have behind a `+`.
+pub fn beside_policies() -> Vec<&'static str> {
+    [(PAGE_POLICY.names)(), planner_names()].concat()
+}
+
+/// Everything that comes with Hearth and has a name.
+pub fn everything() -> Vec<&'static str> {
+    let kinds = [MACHINE, POLICY, PAGE_POLICY, PROGRAM, EXPERIMENT];
+    kinds.iter().flat_map(|kind| (kind.names)()).collect()
+}
+
+/// What `emulate` can compare, but for commands that load a scheduler.
+pub fn schedulers() -> Vec<String> {
+    let own = (POLICY.names)().into_iter().map(|name| format!("hearth:{name}"));
+    ["kernel", "kernel-cache"].map(str::to_owned).into_iter().chain(own).collect()
+}
+
+/// The programs, and the staggered workloads.
+pub fn workloads() -> Vec<&'static str> {
     let staggered = hearth_workloads::Staggered::presets().iter().map(|preset| preset.0);
     hearth_workloads::list().iter().map(|workload| workload.name).chain(staggered).collect()
 }
 
-fn experiment_ids() -> Vec<&'static str> {
+/// The papers' experiments.
+pub fn experiment_ids() -> Vec<&'static str> {
     Experiment::presets().iter().map(|preset| preset.0).collect()
 }
 

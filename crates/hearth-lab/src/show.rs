@@ -1,8 +1,9 @@
 //! `hearth show`: one thing that comes with Hearth, or a file of the user's, in full.
 
-use crate::names::{HOST, Kind, host_machine, machine};
+use crate::names::{HOST, Kind, everything, host_machine, machine};
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::complete;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::names::{is_path, unknown};
 use hearth_command::output;
@@ -22,7 +23,7 @@ pub struct Arguments {
     kind: ShowKind,
     /// Its name, as `hearth list` gives it, or a file of yours; `host` is the machine that you are on, of which costs are
     /// shown if no other is named
-    #[arg(default_value_if("kind", "costs", HOST))]
+    #[arg(default_value_if("kind", "costs", HOST), add = complete::names(everything))]
     name: Option<String>,
     /// Print JSON
     #[arg(long)]

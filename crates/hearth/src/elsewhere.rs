@@ -6,7 +6,7 @@ use crate::cli::Cli;
 use anyhow::{Context, anyhow};
 use clap::CommandFactory;
 use hearth_command::failure::{Failure, Outcome};
-use hearth_command::program;
+use hearth_command::{complete, program};
 use hearth_machine::located;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -45,6 +45,31 @@ pub fn run(words: &[OsString]) -> Outcome {
         ))),
         None => Err(unknown(&name, &program)),
     }
+}
+
+/// Where a shell asks how a command line of the laboratory could go on, that answers.
+pub fn complete() {
+    if std::env::var_os(complete::VARIABLE).is_none() {
+        return;
+    }
+    // The shell gives the line behind `--`: this program's name, then the command's.
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let begin = words.iter().position(|word| word == "--").map(|at| at + 2);
+    let name = begin.and_then(|at| words.get(at)).and_then(|name| name.to_str());
+    if let Some(path) =
+        name.filter(|name| OF_LABORATORY.contains(name)).and_then(|_| program::find(LABORATORY))
+    {
+        // If that cannot be run, nothing is completed.
+        let _ = Command::new(path).arg0("hearth").args(&words).exec();
+    }
+}
+
+/// With the commands of other programs, so that their names are completed.
+pub fn with_names(command: clap::Command) -> clap::Command {
+    OF_LABORATORY
+        .into_iter()
+        .chain([SWEEP])
+        .fold(command, |command, name| command.subcommand(clap::Command::new(name)))
 }
 
 /// `hearth help NAME` is `hearth NAME --help`, whoever has that command.

@@ -13,10 +13,12 @@ mod values;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
-use hearth_command::generate;
+use hearth_command::{complete, generate};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    elsewhere::complete();
+    complete::answer(|| elsewhere::with_names(Cli::command()));
     let result = match Cli::parse().command {
         Command::Observe(arguments) => observe::run(&arguments),
         Command::Neighbours(arguments) => neighbours::run(&arguments),
@@ -34,7 +36,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::run(&arguments),
         Command::Undo(arguments) => linux::undo::run(&arguments),
         Command::Status(arguments) => linux::status::run(&arguments),
-        Command::Completions(arguments) => generate::completions(&arguments, Cli::command()),
+        Command::Completions(arguments) => generate::completions(&arguments, &Cli::command()),
         Command::Man(arguments) => generate::man(&arguments, Cli::command()),
         Command::Elsewhere(words) => elsewhere::run(&words),
     };

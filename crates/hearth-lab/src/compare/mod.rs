@@ -3,13 +3,14 @@
 mod plan;
 mod table;
 
+use crate::names::{beside_policies, machines, workloads};
 use crate::progress::Bar;
 use crate::values::{self, Seeds};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{self, Failure, Outcome};
-use hearth_command::names::{NO_PLANNER, planner_names};
-use hearth_command::{interrupt, output};
+use hearth_command::names::{NO_PLANNER, POLICY, planner_names};
+use hearth_command::{complete, interrupt, output};
 use hearth_experiments::report::Comparison;
 use hearth_experiments::{Job, Runner, perfetto, report};
 use hearth_policy::planners::PLANNERS;
@@ -33,16 +34,17 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Programs to run together, joined by + (see `hearth list workloads`)
-    #[arg(default_value = "pmake+pmake+pmake+pmake")]
+    #[arg(default_value = "pmake+pmake+pmake+pmake", add = complete::joined(workloads, workloads))]
     workload: String,
     /// Machines, joined by commas: names (see `hearth list machines`), host for this one, or TOML files
     #[arg(short, long = "machine", value_name = "NAMES", value_delimiter = ',', default_value = "server-2s")]
+    #[arg(add = complete::names(machines))]
     machines: Vec<String>,
     /// Policies, joined by commas: names (see `hearth list policies`) or TOML files, each with a page
     /// policy behind a + if pages shall move, and a planner behind a +; the others are compared with the
     /// first
     #[arg(short, long, value_name = "NAMES", value_delimiter = ',')]
-    #[arg(default_value = "plain,fair,both")]
+    #[arg(default_value = "plain,fair,both", add = complete::joined(POLICY.names, beside_policies))]
     policies: Vec<String>,
     /// What plans while programs run, under each policy that names no planner itself
     #[arg(long, value_name = "NAME", default_value = NO_PLANNER)]

@@ -8,12 +8,13 @@ mod plan;
 mod programs;
 mod table;
 
+use crate::names::{machines, schedulers};
 use crate::progress::Bar;
 use crate::values::{self, Seeds};
 use clap::Args;
 use comparison::Comparison;
 use hearth_command::failure::{self, Outcome};
-use hearth_command::{interrupt, output};
+use hearth_command::{complete, interrupt, output};
 use hearth_emulate::{Job, Progress, run_all};
 use plan::Plan;
 use serde::Serialize;
@@ -33,13 +34,13 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Machine: a name (see `hearth list machines`) or a TOML file
-    #[arg(short, long, value_name = "NAME", default_value = "dash-16")]
+    #[arg(short, long, value_name = "NAME", default_value = "dash-16", add = complete::names(machines))]
     machine: String,
     /// Schedulers, joined by commas: kernel, kernel-cache (the kernel's own with its cache-aware
     /// scheduling), hearth:POLICY with a name (see `hearth list policies`) or a TOML file, or a command that
     /// loads another of sched_ext, such as 'scx_bpfland -s 5000'; the others are compared with the first
     #[arg(short, long, value_name = "NAMES")]
-    #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both")]
+    #[arg(default_value = "kernel,kernel-cache,hearth:light,hearth:both", add = complete::listed(schedulers))]
     schedulers: String,
     /// Run under each scheduler with the seeds 1 to N, or A to B (A-B), which shift when copies start; figures are then
     /// means, with their spread

@@ -8,7 +8,7 @@ use crate::values::{self, Seeds};
 use anyhow::anyhow;
 use clap::Args;
 use hearth_command::failure::{Failure, Outcome, complain_of};
-use hearth_command::{interrupt, output};
+use hearth_command::{complete, interrupt, output};
 use hearth_experiments::report::{self, Findings};
 use hearth_experiments::{
     ClaimResult, Experiment, Judgement, Kept, Runner, Verdict, judge, judge_with_variants,
@@ -28,7 +28,7 @@ Examples:
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Experiments: names (see `hearth list experiments`) or TOML files [default: all]
-    #[arg(value_name = "EXPERIMENT")]
+    #[arg(value_name = "EXPERIMENT", add = complete::names(names::experiment_ids))]
     experiments: Vec<String>,
     /// Run everything with the seeds 1 to N, or A to B (A-B); figures are then means, with their spread
     #[arg(long, value_name = "N", default_value = "1")]

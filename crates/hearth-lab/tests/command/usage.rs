@@ -37,7 +37,22 @@ fn a_number_out_of_range_is_answered_with_the_range() {
 #[test]
 fn completions_and_manual_pages_are_made_from_the_command_line() {
     for shell in ["bash", "zsh", "fish"] {
-        assert!(output(&["completions", shell]).contains("compare"));
+        assert!(output(&["completions", shell]).contains("COMPLETE"));
+    }
+    for (words, expected) in [
+        ("compare --machine server-2s,chiplet-6", "server-2s,chiplet-64"),
+        ("compare --policies plain,fair+gan", "plain,fair+gangs"),
+        ("compare matrix+matr", "matrix+matrix"),
+        ("emulate --schedulers kernel,hearth:fai", "kernel,hearth:fair"),
+        ("show policy bot", "both"),
+    ] {
+        // As bash asks.
+        let words: Vec<&str> = ["hearth-lab"].into_iter().chain(words.split(' ')).collect();
+        let mut asked = hearth_lab(&["--"]);
+        asked.args(&words).env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        asked.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_COMP_TYPE", "9");
+        let said = String::from_utf8(asked.assert().success().get_output().stdout.clone()).unwrap();
+        assert!(said.lines().any(|line| line.trim_end() == expected), "{expected}: {said}");
     }
     let folder = tempfile::tempdir().unwrap();
     hearth_lab(&["man"]).arg(folder.path().join("man1")).assert().success();

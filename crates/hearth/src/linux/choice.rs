@@ -4,6 +4,7 @@ use super::isolation::IsolationChoice;
 use super::start::failure;
 use anyhow::anyhow;
 use clap::Args;
+use hearth_command::complete;
 use hearth_command::failure::Failure;
 use hearth_command::names::{self, NO_PLANNER, planner_names};
 use hearth_host::cgroup;
@@ -26,11 +27,11 @@ fn default_planners() -> Vec<String> {
 #[derive(Clone, Debug, Args)]
 pub struct Choice {
     /// The policy: a name or a TOML file
-    #[arg(short, long, default_value = "fair")]
+    #[arg(short, long, default_value = "fair", add = complete::names(names::live_policies))]
     policy: String,
     /// When pages follow their process to another memory node: none, a name (linux if left out), or a
     /// TOML file
-    #[arg(long, value_name = "PAGES")]
+    #[arg(long, value_name = "PAGES", add = complete::names(names::live_page_policies))]
     pages: Option<String>,
     /// What plans while the scheduler runs, one after the other, joined by commas
     #[arg(long, default_values_t = default_planners(), value_delimiter = ',')]
