@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// What is lost without a counter, for those that `observe` uses.
-const NO_RELOADS: &str = "observe cannot show reload transients";
+pub(super) const NO_RELOADS: &str = "observe cannot show reload transients";
 
 pub(super) fn findings() -> Vec<Finding> {
     let misses = |which| Cache { which, operation: CacheOp::READ, result: CacheResult::MISS };

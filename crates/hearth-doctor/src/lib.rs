@@ -4,12 +4,14 @@
 //! host's `/proc` and `/sys` can be looked at. What only a running system tells, such as counters, is
 //! looked at on this host alone.
 
+mod commands;
 mod counters;
 mod effects;
 mod host;
 mod kernel;
 mod pages;
 
+pub use commands::{Command, Works};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +72,9 @@ pub enum Verdict {
 pub struct Report {
     /// In the order in which one reads them.
     pub findings: Vec<Finding>,
-    /// What follows.
+    /// What each command can do here.
+    pub commands: Vec<Command>,
+    /// Whether Hearth can run.
     pub verdict: Verdict,
 }
 
@@ -94,7 +98,7 @@ pub fn look(root: &Path) -> Report {
         (false, true) => Verdict::NoPrivilege,
         (false, false) => Verdict::Ready,
     };
-    Report { findings, verdict }
+    Report { commands: commands::commands(&root, &findings), findings, verdict }
 }
 
 /// A host's file system, or a copy of some of it.

@@ -160,3 +160,30 @@ fn a_folder_without_a_host_cannot_run_it() {
     let root = tempfile::tempdir().unwrap();
     assert_eq!(look(root.path()).verdict, Verdict::Cannot);
 }
+
+#[test]
+fn commands_work_as_far_as_the_host_lets_them() {
+    let works = |files: &[(&str, &str)], name: &str| {
+        let report = look(host(files).path());
+        let command = report.commands.iter().find(|command| command.name == name).unwrap();
+        (command.works, command.why.clone().unwrap_or_default())
+    };
+    for (files, name, expected, why) in [
+        (&[][..], "start", Works::Yes, ""),
+        (&[], "start --pages-only", Works::No, "memory"),
+        (&[("sys/kernel/sched_ext/state", "")], "start", Works::No, "sched_ext: not in this kernel"),
+        (&[("sys/kernel/sched_ext/state", "")], "explain", Works::No, "sched_ext"),
+        (&[("sys/kernel/sched_ext/state", "")], "observe", Works::Yes, ""),
+        (&[("sys/kernel/btf/vmlinux", "")], "observe", Works::No, "type information"),
+        (&[("sys/kernel/btf/vmlinux", "")], "neighbours", Works::No, "type information"),
+        (&[("sys/kernel/btf/vmlinux", "")], "top", Works::Yes, ""),
+    ] {
+        let (found, said) = works(files, name);
+        assert!(found == expected && said.contains(why), "{name}: {found:?}, {said}");
+    }
+    // This host's counters are those of its own, and no copy tells of them.
+    let here = look("/".as_ref());
+    let counts = !here.findings.iter().any(|finding| finding.advice.as_deref() == Some(counters::NO_RELOADS));
+    let observe = here.commands.iter().find(|command| command.name == "observe").unwrap();
+    assert!(counts || observe.works != Works::Yes, "{observe:?}");
+}

@@ -5,8 +5,9 @@ use clap::Args;
 use clap::builder::styling::{AnsiColor, Style};
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::output;
-use hearth_doctor::{Finding, Level, Report, Verdict};
+use hearth_doctor::{Command, Finding, Level, Report, Verdict, Works};
 use hearth_host::privilege;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -43,7 +44,27 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn text(report: &Report) -> String {
     let width = report.findings.iter().map(|finding| finding.subject.len()).max().unwrap_or(0);
-    report.findings.iter().map(|finding| line(finding, width)).collect()
+    let findings: String = report.findings.iter().map(|finding| line(finding, width)).collect();
+    format!("{findings}\nWhat works here:\n{}", commands(&report.commands))
+}
+
+/// A line for all commands that work alike, for the same reason.
+fn commands(commands: &[Command]) -> String {
+    let mut alike: BTreeMap<(Works, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for command in commands {
+        alike.entry((command.works, command.why.as_deref())).or_default().push(command.name);
+    }
+    let line = |((works, why), names): ((Works, Option<&str>), Vec<&str>)| {
+        let (word, colour) = match works {
+            Works::Yes => ("yes", AnsiColor::Green),
+            Works::Partly => ("partly", AnsiColor::Yellow),
+            Works::No => ("no", AnsiColor::Red),
+        };
+        let style: Style = colour.on_default();
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        format!("{style}{word:<7}{style:#}  {}{why}\n", names.join(", "))
+    };
+    alike.into_iter().map(line).collect()
 }
 
 fn line(finding: &Finding, width: usize) -> String {
