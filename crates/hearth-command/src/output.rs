@@ -49,15 +49,23 @@ pub fn print_json_line(content: &impl Serialize) -> Outcome {
     print(&text)
 }
 
-/// Prints rows as CSV, below a header.
-pub fn print_csv(header: &[String], rows: &[Vec<String>]) -> Outcome {
+/// This command's line, as a shell takes it; whichever program of ours it was.
+pub fn command_line() -> String {
+    let words: Vec<String> =
+        std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = ["hearth"].into_iter().chain(words.iter().map(String::as_str));
+    shlex::try_join(words).unwrap_or_default()
+}
+
+/// Rows as CSV, below a header.
+pub fn csv(header: &[String], rows: &[Vec<String>]) -> Result<String, Failure> {
     let mut lines = csv::Writer::from_writer(Vec::new());
     std::iter::once(header)
         .chain(rows.iter().map(Vec::as_slice))
         .try_for_each(|row| lines.write_record(row))
         .map_err(Failure::failed)?;
     let text = lines.into_inner().map_err(|error| Failure::failed(error.into_error()))?;
-    print(&String::from_utf8_lossy(&text))
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Writes a file beside its place and renames it, so that it is complete or not there.

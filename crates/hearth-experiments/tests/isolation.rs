@@ -7,6 +7,7 @@ mod common;
 use common::judged;
 use hearth_experiments::report::{Findings, lab_page};
 use hearth_experiments::{Experiment, Figures, Judgement, MissRates, Policies, Principal};
+use hearth_report::Source;
 
 const SWITCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/F-switches.toml");
 
@@ -29,7 +30,7 @@ fn a_page_has_figures_3_to_6_of_each_group() {
     let judgement = Judgement { claims, runs, failures, figures: vec![figures] };
     let findings =
         Findings { experiment: &experiment, judgement: &judgement, scale: 1.0, seeds: &[1], partial: false };
-    let page = lab_page(&[findings]);
+    let page = lab_page(&[findings], &Source::default());
     for wanted in [
         "Performance isolation: spec",
         "Figure 3: fair miss rates. art: estimated 4.25, actual 4.50",
@@ -42,7 +43,7 @@ fn a_page_has_figures_3_to_6_of_each_group() {
     let without = Judgement { figures: Vec::new(), ..judgement };
     let findings =
         Findings { experiment: &experiment, judgement: &without, scale: 1.0, seeds: &[1], partial: false };
-    assert!(!lab_page(&[findings]).contains("Figure 3"));
+    assert!(!lab_page(&[findings], &Source::default()).contains("Figure 3"));
 }
 
 /// What figures show is what claims measure.

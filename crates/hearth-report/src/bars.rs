@@ -51,6 +51,38 @@ pub fn bars(
     }
 }
 
+/// How much each row differs, in percent: from none to the left or to the right, with the spread.
+pub fn changes(rows: &[Row<'_>]) -> Markup {
+    let (low, high) = rows
+        .iter()
+        .fold((0f64, 0f64), |(low, high), row| (low.min(row.figure.low), high.max(row.figure.high)));
+    // Room for what lies at the ends; and a change by next to nothing looks so.
+    let room = 0.05 * (high - low).max(2.0);
+    let axis = Axis::between(low - room, high + room);
+    let zero = axis.percent(0.0);
+    let bar = |row: &Row<'_>| {
+        let end = axis.percent(row.figure.mean);
+        let colour = if row.figure.mean <= 0.0 { "var(--good)" } else { "var(--bad)" };
+        html! {
+            div.change style={
+                "left:" (number(zero.min(end))) "%;width:" (number((end - zero).abs())) "%;background:" (colour)
+            } {}
+        }
+    };
+    html! {
+        div.bars.changes {
+            div.grid style={ "grid-row:1 / span " (rows.len()) } {
+                @for &tick in &axis.ticks { i.zero[tick == 0.0] style={ "left:" (number(axis.percent(tick))) "%" } {} }
+            }
+            @for (index, row) in rows.iter().enumerate() {
+                (row.render_beside(index, &bar(row), &axis, format::change, &html! {}))
+            }
+            (x_axis(&axis))
+            div.unit { "change, %" }
+        }
+    }
+}
+
 /// A bar in one piece, the first in another colour.
 pub fn plain_bar(index: usize, figure: &Figure, axis: &Axis) -> Markup {
     html! { div.bar.other[index > 0] style={ "width:" (number(axis.percent(figure.mean))) "%" } {} }
@@ -77,6 +109,18 @@ impl Row<'_> {
         bar: &Markup,
         axis: &Axis,
     ) -> Markup {
+        let against = html! { @if index > 0 { small { (change(self.figure.change_percent(base))) } } };
+        self.render_beside(index, bar, axis, show, &against)
+    }
+
+    fn render_beside(
+        &self,
+        index: usize,
+        bar: &Markup,
+        axis: &Axis,
+        show: fn(f64) -> String,
+        below: &Markup,
+    ) -> Markup {
         let (row, figure) = (format!("grid-row:{}", index + 1), &self.figure);
         let (low, high) = (axis.percent(figure.low), axis.percent(figure.high));
         html! {
@@ -91,7 +135,7 @@ impl Row<'_> {
             }
             div.value style=(row) {
                 b { (show(figure.mean)) }
-                @if index > 0 { small { (change(figure.change_percent(base))) } }
+                (below)
             }
         }
     }

@@ -12,4 +12,4 @@ pub mod plot;
 
 pub use figure::Figure;
 pub use measure::Measure;
-pub use page::Page;
+pub use page::{Page, Source};

@@ -1,19 +1,51 @@
 //! Bars: a figure by policy, whole or in parts.
 
-use super::{Comparison, Figure, PolicyRuns, Summary, format};
+use super::{Comparison, Figure, MEASURES, PolicyRuns, Summary, format};
+use crate::Run;
+use hearth_report::Measure;
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, parted_bar, plain_bar};
 use hearth_report::plot::{Axis, legend};
 use maud::{Markup, html};
 
-/// CPU time by policy.
-pub(super) fn cpu_times(comparison: &Comparison) -> Markup {
-    plain_section("CPU time", "CPU time of all applications, s", comparison, |is| is.cpu_s)
-}
-
-/// The end of the last application by policy.
-pub(super) fn last_ends(comparison: &Comparison) -> Markup {
-    let unit = "from the start to the end of the last application, s";
-    plain_section("End of the last application", unit, comparison, |is| is.last_end_s)
+/// How much policies change what is compared, against the first, seed by seed; nothing if there is one alone.
+pub(super) fn changes(comparison: &Comparison) -> Markup {
+    let Some((base, others)) = comparison.policies.split_first().filter(|(_, others)| !others.is_empty())
+    else {
+        return html! {};
+    };
+    let value = |of: &Measure<Summary>, run: &Run| (of.of)(&Summary::of(std::slice::from_ref(run))).mean;
+    let change = |of: &Measure<Summary>, policy: &PolicyRuns| {
+        let pair = |run: &Run| {
+            let of_base = base.runs.iter().find(|other| other.seed == run.seed)?;
+            let before = value(of, of_base);
+            (before > 0.0).then(|| 100.0 * (value(of, run) / before - 1.0))
+        };
+        Figure::of(policy.runs.iter().filter_map(pair))
+    };
+    let rows = |of: &Measure<Summary>| -> Vec<Row<'_>> {
+        let row = |policy| change(of, policy);
+        let each = others.iter();
+        each.map(|policy| Row { name: &policy.name, description: &policy.description, figure: row(policy) })
+            .collect()
+    };
+    let spread = match comparison.seeds.len() {
+        1 => "One seed: how much of it is chance is not known.",
+        _ => "Means of the changes seed by seed; the thin line is from the least to the greatest.",
+    };
+    html! {
+        section {
+            h2 { "Changes against " (base.name) }
+            p.hint { "Less is better. " (spread) }
+            div.many {
+                @for of in MEASURES.iter().filter(|of| of.changes) {
+                    figure { h3 { (of.name) } (hearth_report::bars::changes(&rows(of))) }
+                }
+            }
+            dl.policies {
+                @for policy in &comparison.policies { dt { (policy.name) } dd { (policy.description) } }
+            }
+        }
+    }
 }
 
 /// Mean execution time by policy.

@@ -144,7 +144,7 @@ impl Serialize for Summary {
 }
 
 impl Summary {
-    fn of(runs: &[Run]) -> Self {
+    pub(super) fn of(runs: &[Run]) -> Self {
         let figure = |measure: fn(&RunResult) -> f64| Figure::of(runs.iter().map(|run| measure(&run.result)));
         let count =
             |measure: fn(&Tally) -> u64| Figure::of(runs.iter().map(|run| measure(&run.result.total) as f64));

@@ -22,7 +22,7 @@ mod tables;
 mod timeline;
 pub mod variants;
 
-use hearth_report::{Figure, Page, format};
+use hearth_report::{Figure, Page, Source, format};
 use maud::{Markup, html};
 
 pub use comparison::{Comparison, MEASURES, PolicyRuns, RESULTS, Summary};
@@ -30,10 +30,10 @@ pub use findings::Findings;
 pub use markdown::markdown;
 
 const UNFINISHED: &str = "some runs were not finished.";
-const MADE: &str = "on a simulated machine.";
+const MADE: &str = "on a simulated machine";
 
 /// The page of comparisons, at least one: of a workload on a machine or more.
-pub fn compare_page(comparisons: &[Comparison]) -> String {
+pub fn compare_page(comparisons: &[Comparison], source: &Source) -> String {
     let subjects: Vec<String> = comparisons.iter().map(on_machine).collect();
     let subject = subjects.join(", ");
     let sentences = |comparison: &Comparison| unbroken(&comparison.sentences().join(" "));
@@ -62,6 +62,7 @@ pub fn compare_page(comparisons: &[Comparison]) -> String {
         partial: comparisons.iter().any(|comparison| comparison.partial).then_some(UNFINISHED),
         body,
         made: MADE,
+        source,
     };
     page.render()
 }
@@ -78,7 +79,7 @@ fn about(comparison: &Comparison) -> Markup {
 fn compared(comparison: &Comparison) -> Markup {
     html! {
         (figures::tiles(comparison))
-        div.pair { (bars::cpu_times(comparison)) (bars::last_ends(comparison)) }
+        (bars::changes(comparison))
         (bars::misses(comparison))
         (sharing::section(comparison))
         (places::section(comparison))
@@ -92,7 +93,7 @@ fn compared(comparison: &Comparison) -> Markup {
 }
 
 /// The page of judged experiments; at least one.
-pub fn lab_page(findings: &[Findings<'_>]) -> String {
+pub fn lab_page(findings: &[Findings<'_>], source: &Source) -> String {
     let sentences: Vec<String> = findings.iter().map(Findings::sentence).collect();
     let first = findings.first();
     let ids: Vec<&str> = findings.iter().map(|findings| findings.experiment.id.as_str()).collect();
@@ -119,6 +120,7 @@ pub fn lab_page(findings: &[Findings<'_>]) -> String {
             }
         },
         made: MADE,
+        source,
     };
     page.render()
 }

@@ -14,6 +14,7 @@ use hearth_command::{complete, interrupt, output};
 use hearth_experiments::report::Comparison;
 use hearth_experiments::{Job, Runner, perfetto, report};
 use hearth_policy::planners::PLANNERS;
+use hearth_report::Source;
 use plan::{Copies, Plan};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -128,10 +129,16 @@ impl<'a> From<&'a Comparison> for Json<'a> {
     }
 }
 
+fn csv(comparisons: &[Comparison]) -> Result<String, Failure> {
+    let rows: Vec<_> = comparisons.iter().flat_map(Comparison::rows).collect();
+    output::csv(&Comparison::header(), &rows)
+}
+
 /// At least one comparison.
 fn show(arguments: &Arguments, comparisons: &[Comparison]) -> Outcome {
     if let Some(path) = &arguments.report {
-        output::write_file(path, report::compare_page(comparisons).as_bytes())?;
+        let source = Source { command: output::command_line(), csv: csv(comparisons)? };
+        output::write_file(path, report::compare_page(comparisons, &source).as_bytes())?;
     }
     if let (Some(path), [comparison]) = (&arguments.perfetto, comparisons) {
         output::write_file(path, &perfetto::trace(comparison))?;
@@ -143,8 +150,7 @@ fn show(arguments: &Arguments, comparisons: &[Comparison]) -> Outcome {
         };
     }
     if arguments.csv {
-        let rows: Vec<_> = comparisons.iter().flat_map(Comparison::rows).collect();
-        return output::print_csv(&Comparison::header(), &rows);
+        return output::print(&csv(comparisons)?);
     }
     let texts: Vec<String> =
         comparisons.iter().map(|comparison| table::text(comparison, arguments.verbose)).collect();

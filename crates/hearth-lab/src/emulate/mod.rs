@@ -13,9 +13,10 @@ use crate::progress::Bar;
 use crate::values::{self, Seeds};
 use clap::Args;
 use comparison::Comparison;
-use hearth_command::failure::{self, Outcome};
+use hearth_command::failure::{self, Failure, Outcome};
 use hearth_command::{complete, interrupt, output};
 use hearth_emulate::{Job, Progress, run_all};
+use hearth_report::Source;
 use plan::Plan;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -153,15 +154,20 @@ struct Json<'a> {
     comparison: &'a Comparison,
 }
 
+fn csv(comparison: &Comparison) -> Result<String, Failure> {
+    output::csv(&comparison.header(), &comparison.rows())
+}
+
 fn show(arguments: &Arguments, comparison: &Comparison) -> Outcome {
     if let Some(path) = &arguments.report {
-        output::write_file(path, page::page(comparison).as_bytes())?;
+        let source = Source { command: output::command_line(), csv: csv(comparison)? };
+        output::write_file(path, page::page(comparison, &source).as_bytes())?;
     }
     if arguments.json {
         return output::print_json(&Json { summary: comparison.sentence(), comparison });
     }
     if arguments.csv {
-        return output::print_csv(&comparison.header(), &comparison.rows());
+        return output::print(&csv(comparison)?);
     }
     output::print(&table::text(comparison, arguments.verbose))?;
     output::announce([&arguments.report]);

@@ -6,11 +6,11 @@ use hearth_report::Page;
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, change, parted_bar, plain_bar};
 use hearth_report::measure::{self, cell};
 use hearth_report::plot::{color, legend};
-use hearth_report::{Figure, format};
+use hearth_report::{Figure, Source, format};
 use maud::{Markup, html};
 
 /// The page as text.
-pub fn page(comparison: &Comparison) -> String {
+pub fn page(comparison: &Comparison, source: &Source) -> String {
     let title = comparison.title();
     let page = Page {
         subject: &title,
@@ -33,7 +33,8 @@ pub fn page(comparison: &Comparison) -> String {
             (each_program(comparison))
             (endings(comparison))
         },
-        made: "on an emulated machine.",
+        made: "on an emulated machine",
+        source,
     };
     page.render()
 }

@@ -13,6 +13,7 @@ use hearth_experiments::report::{self, Findings};
 use hearth_experiments::{
     ClaimResult, Experiment, Judgement, Kept, Runner, Verdict, judge, judge_with_variants,
 };
+use hearth_report::Source;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -111,9 +112,15 @@ struct Json<'a> {
     claims: Vec<&'a ClaimResult>,
 }
 
+fn csv(findings: &[Findings<'_>]) -> Result<String, Failure> {
+    let rows: Vec<_> = findings.iter().flat_map(Findings::rows).collect();
+    output::csv(&Findings::header(), &rows)
+}
+
 fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
     if let Some(path) = &arguments.report {
-        output::write_file(path, report::lab_page(findings).as_bytes())?;
+        let source = Source { command: output::command_line(), csv: csv(findings)? };
+        output::write_file(path, report::lab_page(findings, &source).as_bytes())?;
     }
     if let Some(path) = &arguments.markdown {
         let command = command(arguments);
@@ -129,8 +136,7 @@ fn show(arguments: &Arguments, findings: &[Findings<'_>]) -> Outcome {
         });
     }
     if arguments.csv {
-        let rows: Vec<_> = findings.iter().flat_map(Findings::rows).collect();
-        return output::print_csv(&Findings::header(), &rows);
+        return output::print(&csv(findings)?);
     }
     findings.iter().try_for_each(|findings| output::print(&table::text(findings, arguments.verbose)))?;
     output::announce([&arguments.report, &arguments.markdown]);

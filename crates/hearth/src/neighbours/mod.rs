@@ -15,6 +15,7 @@ use hearth_host::cgroup;
 use hearth_host::task::threads_of;
 use hearth_observe::neighbours::{Neighbours, Options, neighbours};
 use hearth_observe::{Each, ObserveError, Target, observe};
+use hearth_report::Source;
 use report::Report;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -101,7 +102,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let mut report = Report::new(&found);
     report.programs.retain(|program| wanted.has(&program.name));
     if let Some(path) = &arguments.report {
-        output::write_file(path, page::page(&report, arguments.verbose).as_bytes())?;
+        let source = Source { command: output::command_line(), ..Source::default() };
+        output::write_file(path, page::page(&report, arguments.verbose, &source).as_bytes())?;
     }
     if let Some(path) = &arguments.metrics {
         output::write_file(path, metrics::text(&report, arguments.verbose).as_bytes())?;
@@ -127,7 +129,8 @@ fn waits(arguments: &Arguments, options: &Options, wanted: &Wanted, why: &Observ
     report.programs.retain(|program| wanted.has(&program.name));
     let verbose = arguments.verbose || !matches!(wanted, Wanted::All);
     if let Some(path) = &arguments.report {
-        output::write_file(path, crate::observe::page::page(&report, verbose).as_bytes())?;
+        let source = Source { command: output::command_line(), ..Source::default() };
+        output::write_file(path, crate::observe::page::page(&report, verbose, &source).as_bytes())?;
     }
     match arguments.json {
         true => output::print_json(&json!({ "not_measurable": why.to_string(), "waits": report }))?,

@@ -2,15 +2,15 @@
 
 use super::report::{By, Program, Report};
 use crate::observe::page::table;
-use hearth_report::Page;
 use hearth_report::format::significant;
+use hearth_report::{Page, Source};
 use maud::{Markup, html};
 
 /// At so many percent a cell has its full colour.
 const DARKEST_PERCENT: f64 = 30.0;
 
 /// The page.
-pub(super) fn page(report: &Report, verbose: bool) -> String {
+pub(super) fn page(report: &Report, verbose: bool, source: &Source) -> String {
     let victims = report.shown(verbose);
     let page = Page {
         subject: "who slows whom",
@@ -19,7 +19,8 @@ pub(super) fn page(report: &Report, verbose: bool) -> String {
         about: html! { (report.about()) "." @for note in report.notes() { " " (note) } },
         partial: report.partial.then_some("the observation was interrupted."),
         body: html! { (blame(&victims)) (counts(&victims)) },
-        made: "on this machine\u{2019}s own kernel; no scheduler was loaded.",
+        made: "on this machine\u{2019}s own kernel; no scheduler was loaded",
+        source,
     };
     page.render()
 }
@@ -105,7 +106,7 @@ mod tests {
         let mut second = program(&[("backup", slowing(1.0, 2.0)), ("<b>", slowing(9.0, 1.0))]);
         second.name = "a&b".into();
         let first = program(&[("backup", slowing(12.0, 1.0)), ("make", slowing(3.0, 2.0))]);
-        let page = page(&report(vec![first, second]), false);
+        let page = page(&report(vec![first, second]), false, &Source::default());
         assert!(
             page.contains("<th>by backup</th><th>by &lt;b&gt;</th>") && !page.contains("by make"),
             "{page}"

@@ -10,6 +10,7 @@ use clap::Args;
 use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
 use hearth_observe::{Each, ObserveError, Options, Report, Target};
+use hearth_report::Source;
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -99,7 +100,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let observed = hearth_observe::observe(&options, stop).map_err(refusal)?;
     let report = Report::new(&options, &observed);
     if let Some(path) = &arguments.report {
-        output::write_file(path, page::page(&report, arguments.verbose).as_bytes())?;
+        let source = Source { command: output::command_line(), ..Source::default() };
+        output::write_file(path, page::page(&report, arguments.verbose, &source).as_bytes())?;
     }
     print(arguments, &report)?;
     output::announce([&arguments.report]);

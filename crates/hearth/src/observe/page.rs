@@ -5,11 +5,11 @@ use super::format::{ceiling, count, range, significant};
 use super::text::{behind, host, shown};
 use hearth_observe::Report;
 use hearth_observe::report::{ProgramReport, Reload};
-use hearth_report::Page;
+use hearth_report::{Page, Source};
 use maud::{Markup, html};
 
 /// The page.
-pub fn page(report: &Report, verbose: bool) -> String {
+pub fn page(report: &Report, verbose: bool, source: &Source) -> String {
     let programs = shown(report, verbose);
     let page = Page {
         subject: &report.target,
@@ -30,7 +30,8 @@ pub fn page(report: &Report, verbose: bool) -> String {
             (counters(&programs))
             (reloads(&programs))
         },
-        made: "on this machine's own kernel; no scheduler was loaded.",
+        made: "on this machine's own kernel; no scheduler was loaded",
+        source,
     };
     page.render()
 }
