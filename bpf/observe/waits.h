@@ -50,12 +50,24 @@ static __always_inline struct observe_behind *behind_of(u32 waits, u32 by)
 	return bpf_map_lookup_elem(&behind, &who);
 }
 
+/* As older kernels have it. */
+struct task_struct___wide {
+	int on_cpu;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool runs(struct task_struct *p)
+{
+	if (bpf_core_field_size(p->on_cpu) == sizeof(int))
+		return ((struct task_struct___wide *)p)->on_cpu;
+	return p->on_cpu;
+}
+
 /* A task that runs is woken in vain: it has not slept yet. */
 static __always_inline void wait_begins_awake(struct task_struct *p, u64 now)
 {
 	struct observe_task *task;
 
-	if (p->on_cpu)
+	if (runs(p))
 		return;
 	task = bpf_task_storage_get(&tasks, p, 0, 0);
 	if (!task || task->waits_since)

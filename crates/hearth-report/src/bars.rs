@@ -53,11 +53,11 @@ pub fn bars(
 
 /// How much each row differs, in percent: from none to the left or to the right, with the spread.
 pub fn changes(rows: &[Row<'_>]) -> Markup {
+    // A change by next to nothing looks so.
     let (low, high) = rows
         .iter()
-        .fold((0f64, 0f64), |(low, high), row| (low.min(row.figure.low), high.max(row.figure.high)));
-    // Room for what lies at the ends; and a change by next to nothing looks so.
-    let room = 0.05 * (high - low).max(2.0);
+        .fold((-1f64, 1f64), |(low, high), row| (low.min(row.figure.low), high.max(row.figure.high)));
+    let room = 0.05 * (high - low);
     let axis = Axis::between(low - room, high + room);
     let zero = axis.percent(0.0);
     let bar = |row: &Row<'_>| {

@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn the_page_has_every_scheduler_and_program() {
-        let text = page(&comparison(&[("kernel", &[(8, 1), (18, 3)]), ("hearth:light", &[(8, 1), (8, 1)])]));
+        let compared = comparison(&[("kernel", &[(8, 1), (18, 3)]), ("hearth:light", &[(8, 1), (8, 1)])]);
+        let text = page(&compared, &Source::default());
         for word in ["sort f on m", "hearth:light", "first touch", "memory, other node", "(kernel threads)"] {
             assert!(text.contains(word), "{word}");
         }
@@ -233,7 +234,7 @@ mod tests {
         let mut hostile = comparison(&[("kernel", &[(8, 1)])]);
         hostile.command = "sort <script>".into();
         hostile.schedulers[0].runs[0].region.tasks[1].comm = "<b>".into();
-        let text = page(&hostile);
+        let text = page(&hostile, &Source::default());
         assert!(!text.contains("sort <script>") && !text.contains("<b><"), "{text}");
     }
 }
