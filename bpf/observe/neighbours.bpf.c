@@ -156,14 +156,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 {
 	struct neighbours_cpu *cpu = this_cpu();
 	struct observe_task *task;
-	u32 slot = NEIGHBOURS_UNKNOWN;
+	/* The kernel does not list for us those outside of our PID namespace. */
+	u32 slot = UNWATCHED_SLOT;
 
 	if (!cpu)
 		return 0;
 	if (!next->pid) {
 		slot = NEIGHBOURS_IDLE;
 	} else if (next->flags & PF_KTHREAD) {
-		slot = NEIGHBOURS_KERNEL;
+		slot = KERNEL_SLOT;
 	} else if (next->tgid == observer) {
 		slot = NEIGHBOURS_OBSERVER;
 	} else {

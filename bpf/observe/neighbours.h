@@ -4,11 +4,8 @@
 #ifndef HEARTH_OBSERVE_NEIGHBOURS_H
 #define HEARTH_OBSERVE_NEIGHBOURS_H
 
-/* In the place of a program's slot. */
+/* In the place of a program's slot, beside those of tasks.h. */
 #define NEIGHBOURS_IDLE 0xffffffffU
-#define NEIGHBOURS_KERNEL 0xfffffffdU
-/* Tasks that the kernel does not list for us: those outside of our PID namespace. */
-#define NEIGHBOURS_UNKNOWN 0xfffffffcU
 #define NEIGHBOURS_OBSERVER 0xfffffffbU
 
 /* Time of a CPU in which one program ran, or none. */

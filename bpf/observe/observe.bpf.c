@@ -206,9 +206,9 @@ static __always_inline u32 who_has(const struct observe_cpu *cpu)
 	case KIND_WATCHED:
 		return cpu->slot;
 	case KIND_KERNEL:
-		return OBSERVE_BY_KERNEL;
+		return KERNEL_SLOT;
 	case KIND_OTHER:
-		return OBSERVE_BY_OTHERS;
+		return UNWATCHED_SLOT;
 	default:
 		return NO_SLOT;
 	}

@@ -115,10 +115,6 @@ struct observe_behind {
 	u64 preempted;
 };
 
-/* In the place of another program. */
-#define OBSERVE_BY_KERNEL 0xfffffffdU
-#define OBSERVE_BY_OTHERS 0xfffffffcU
-
 /* A program, on one CPU. The sums are of counted intervals only. */
 struct observe_program {
 	u64 ends[OBSERVE_ENDS];

@@ -16,6 +16,9 @@
 #define CGROUP_LEVELS 32
 /* A child of ours that has not executed its program yet. */
 #define NO_SLOT 0xffffffffU
+/* In the place of a program's slot: tasks of the kernel, and those that are not watched. */
+#define KERNEL_SLOT 0xfffffffdU
+#define UNWATCHED_SLOT 0xfffffffcU
 
 struct observe_task {
 	u32 slot;

@@ -287,10 +287,10 @@ impl Behind {
     }
 }
 
-/// In the place of another program: `observe.h`.
-pub const BY_KERNEL: u32 = u32::MAX - 2;
+/// In the place of a program's slot: tasks of the kernel (`tasks.h`).
+pub const KERNEL: u32 = u32::MAX - 2;
 /// Tasks that were not watched.
-pub const BY_OTHERS: u32 = u32::MAX - 3;
+pub const UNWATCHED: u32 = u32::MAX - 3;
 
 /// A program, summed over CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ pub mod follow;
 use super::cost;
 use super::counters::{Counters, Kind, SAMPLE_NS};
 use super::error::ObserveError;
-use super::layout::Words;
+use super::layout::{KERNEL, UNWATCHED, Words};
 use super::neighbours_skeleton::{NeighboursSkel, NeighboursSkelBuilder, OpenNeighboursSkel};
-use super::session::{Name, check_privilege, cpus_of, give, list_tasks, names, sample};
+use super::session::{Name, call_by_paths, check_privilege, cpus_of, give, list_tasks, names, sample};
 use super::visit::visit;
 use hearth_machine::host;
 use hearth_policy::isolation::blame::{OTHERS, Victim, blame};
@@ -24,9 +24,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// `neighbours.h`: in the place of a program.
-const KERNEL: Who = u32::MAX - 2;
-const UNKNOWN: Who = u32::MAX - 3;
+/// `neighbours.h`: in the place of a program, who observes.
 const OBSERVER: Who = u32::MAX - 4;
 
 /// Programs that are told apart.
@@ -66,10 +64,8 @@ pub struct Neighbours {
     pub stretches: usize,
     /// Stretches for which there was no room.
     pub lost: u64,
-    /// Programs, or the last parts of control groups' paths.
+    /// Programs, or control groups: by their paths, or the last part of those of groups that have gone.
     pub names: BTreeMap<Who, String>,
-    /// Of control groups the lower half of their numbers, which are those of their folders.
-    pub cgroups: BTreeMap<Who, u32>,
     /// Each program with what its neighbours do to it.
     pub victims: Vec<Victim>,
     /// How long the BPF programs ran, and how often; nothing if the kernel did not say.
@@ -167,13 +163,15 @@ impl<'a> Session<'a> {
         ring.consume().map_err(bpf)?;
         drop(ring);
         let Told { stretches, left_out } = told.into_inner();
-        let programs = names(&self.skeleton.maps.slots, SLOTS)?;
+        let mut programs = names(&self.skeleton.maps.slots, SLOTS)?;
+        if options.by_cgroup {
+            call_by_paths(&mut programs);
+        }
         let found = Neighbours {
             elapsed,
             cpus: self.cpus.len(),
             lost: left_out + self.lost()?,
             names: texts(&programs),
-            cgroups: programs.iter().filter_map(|(who, name)| Some((*who, name.number?))).collect(),
             run_time,
             interrupted,
             ..Neighbours::default()
@@ -214,7 +212,8 @@ impl<'a> Session<'a> {
 
 /// What programs are called, and those that are not: the kernel, and who observes.
 fn texts(programs: &BTreeMap<Who, Name>) -> BTreeMap<Who, String> {
-    let fixed = [(KERNEL, "(kernel)"), (UNKNOWN, "(outside)"), (OBSERVER, "(hearth)"), (OTHERS, "(others)")];
+    let fixed =
+        [(KERNEL, "(kernel)"), (UNWATCHED, "(outside)"), (OBSERVER, "(hearth)"), (OTHERS, "(others)")];
     let programs = programs.iter().map(|(who, name)| (*who, name.text.clone()));
     programs.chain(fixed.map(|(who, text)| (who, text.to_owned()))).collect()
 }

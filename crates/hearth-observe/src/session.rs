@@ -3,7 +3,7 @@
 use super::cost;
 use super::counters::{Counters, Everywhere, Kind, Present, SAMPLE_NS, sampler};
 use super::error::ObserveError;
-use super::layout::{BY_KERNEL, BY_OTHERS, Behind, CpuTime, MAX_CPUS, Program};
+use super::layout::{Behind, CpuTime, KERNEL, MAX_CPUS, Program, UNWATCHED};
 use super::skeleton::{ObserveSkel, ObserveSkelBuilder, OpenObserveSkel};
 use super::target::{Found, Target, open_process, start};
 use super::visit::visit;
@@ -309,8 +309,8 @@ impl Session<'_> {
 fn pair(key: &[u8], names: &BTreeMap<u32, Name>) -> Option<(String, String)> {
     let slot = |at: usize| Some(u32::from_ne_bytes(key.get(at..at + 4)?.try_into().ok()?));
     let name = |slot: u32| match slot {
-        BY_KERNEL => Some("(kernel)".to_owned()),
-        BY_OTHERS => Some("(others)".to_owned()),
+        KERNEL => Some("(kernel)".to_owned()),
+        UNWATCHED => Some("(others)".to_owned()),
         slot => names.get(&slot).map(Name::to_string),
     };
     Some((name(slot(0)?)?, name(slot(4)?)?))
@@ -330,7 +330,7 @@ pub(super) fn names(map: &impl MapCore, slots: u32) -> Result<BTreeMap<u32, Name
 }
 
 /// Control groups that are still there are called by their paths, the others by the last part of those.
-fn call_by_paths(names: &mut BTreeMap<u32, Name>) {
+pub(super) fn call_by_paths(names: &mut BTreeMap<u32, Name>) {
     let paths = hearth_host::cgroup::numbered();
     let path = |number: u32| paths.iter().find(|(whole, _)| **whole as u32 == number).map(|(_, path)| path);
     for name in names.values_mut() {

@@ -37,18 +37,12 @@ pub fn bars(
     bar: impl Fn(usize, &Axis) -> Markup,
 ) -> Markup {
     let axis = Axis::from_zero(rows.iter().map(|row| row.figure.high).fold(0.0, f64::max));
-    html! {
-        div.bars {
-            div.grid style={ "grid-row:1 / span " (rows.len()) } {
-                @for &tick in &axis.ticks { i style={ "left:" (number(axis.percent(tick))) "%" } {} }
-            }
-            @for (index, row) in rows.iter().enumerate() {
-                (row.render(index, &rows[0].figure, show, &bar(index, &axis), &axis))
-            }
-            (x_axis(&axis))
-            div.unit { (unit) }
-        }
-    }
+    chart(unit, "bars", rows, &axis, |index, row| {
+        let against = html! {
+            @if index > 0 { small { (change(row.figure.change_percent(&rows[0].figure))) } }
+        };
+        row.render(index, show, &bar(index, &axis), &against, &axis)
+    })
 }
 
 /// How much each row differs, in percent: from none to the left or to the right, with the spread.
@@ -69,16 +63,28 @@ pub fn changes(rows: &[Row<'_>]) -> Markup {
             } {}
         }
     };
+    chart("change, %", "bars changes", rows, &axis, |index, row| {
+        row.render(index, format::change, &bar(row), &html! {}, &axis)
+    })
+}
+
+/// Rows over a grid, with their axis.
+fn chart<'a>(
+    unit: &str,
+    class: &str,
+    rows: &'a [Row<'a>],
+    axis: &Axis,
+    render: impl Fn(usize, &'a Row<'a>) -> Markup,
+) -> Markup {
+    let is_zero = |tick: f64| axis.low < 0.0 && tick == 0.0;
     html! {
-        div.bars.changes {
+        div class=(class) {
             div.grid style={ "grid-row:1 / span " (rows.len()) } {
-                @for &tick in &axis.ticks { i.zero[tick == 0.0] style={ "left:" (number(axis.percent(tick))) "%" } {} }
+                @for &tick in &axis.ticks { i.zero[is_zero(tick)] style={ "left:" (number(axis.percent(tick))) "%" } {} }
             }
-            @for (index, row) in rows.iter().enumerate() {
-                (row.render_beside(index, &bar(row), &axis, format::change, &html! {}))
-            }
-            (x_axis(&axis))
-            div.unit { "change, %" }
+            @for (index, row) in rows.iter().enumerate() { (render(index, row)) }
+            (x_axis(axis))
+            div.unit { (unit) }
         }
     }
 }
@@ -101,25 +107,14 @@ pub fn parted_bar<'a>(parts: impl IntoIterator<Item = (&'a str, f64, String)>, a
 }
 
 impl Row<'_> {
+    /// The row of this index: its name, its bar, and its figure with something below.
     fn render(
         &self,
         index: usize,
-        base: &Figure,
         show: fn(f64) -> String,
         bar: &Markup,
-        axis: &Axis,
-    ) -> Markup {
-        let against = html! { @if index > 0 { small { (change(self.figure.change_percent(base))) } } };
-        self.render_beside(index, bar, axis, show, &against)
-    }
-
-    fn render_beside(
-        &self,
-        index: usize,
-        bar: &Markup,
-        axis: &Axis,
-        show: fn(f64) -> String,
         below: &Markup,
+        axis: &Axis,
     ) -> Markup {
         let (row, figure) = (format!("grid-row:{}", index + 1), &self.figure);
         let (low, high) = (axis.percent(figure.low), axis.percent(figure.high));

@@ -73,8 +73,6 @@ fn shows_what_needs_no_counters(output: &Output) {
     assert_untroubled(output);
 }
 
-/// What the kernel counts stands for what no CPU here does: time for cycles and instructions, page faults for
-/// misses.
 /// Two that take turns on a CPU wait for half of the time, behind each other.
 fn shows_who_waits_behind_whom(lines: &[String]) {
     assert!(lines.iter().any(|line| line.contains("is not measurable here")), "{lines:#?}");
@@ -92,6 +90,8 @@ fn shows_who_waits_behind_whom(lines: &[String]) {
     assert!(lines.iter().any(|line| line == "status=0"), "{lines:#?}");
 }
 
+/// What the kernel counts stands for what no CPU here does: time for cycles and instructions, page faults for
+/// misses.
 fn shows_who_runs_beside_whom(lines: &[String]) {
     let row = |name: &str| {
         let row = lines.iter().find(|line| line.starts_with(&format!(" {name} ")));

@@ -6,6 +6,7 @@ mod page;
 mod pairs;
 mod plan;
 mod programs;
+mod summary;
 mod table;
 
 use crate::names::{machines, schedulers};

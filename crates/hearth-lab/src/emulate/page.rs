@@ -1,6 +1,7 @@
 //! The page of a comparison.
 
-use super::comparison::{Comparison, SERVED, SchedulerRuns, Summary};
+use super::comparison::{Comparison, SchedulerRuns};
+use super::summary::{SERVED, Summary};
 use super::{pairs, programs};
 use hearth_report::Page;
 use hearth_report::bars::{CAUSES, Row, bars, cause_color, change, parted_bar, plain_bar};

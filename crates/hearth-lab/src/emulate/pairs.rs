@@ -1,6 +1,7 @@
 //! Rounds: what pairs of runs, of two schedulers in the same round of the same seed, say of them.
 
-use super::comparison::{MEASURES, PAIRED, Summary, is_rate};
+use super::comparison::is_rate;
+use super::summary::{MEASURES, PAIRED, Summary};
 use hearth_emulate::{Run, Scheduler};
 use hearth_report::Measure;
 use hearth_report::pairs::{Difference, Pair, Verdict, compare, least_pairs};

@@ -1,6 +1,7 @@
 //! What each program did: tasks by their names, wherever and whenever they ran.
 
-use super::comparison::{Comparison, SchedulerRuns, cpu_ms, is_idle, kernel_percent};
+use super::comparison::{Comparison, SchedulerRuns};
+use super::summary::{cpu_ms, is_idle, kernel_percent};
 use hearth_emulate::Run;
 use hearth_emulate::counts::Task;
 use hearth_report::Figure;

@@ -1,8 +1,9 @@
 //! A comparison as text for a terminal.
 
-use super::comparison::{Comparison, PARTS, SchedulerRuns, Summary, is_rate};
+use super::comparison::{Comparison, SchedulerRuns, is_rate};
 use super::pairs::{self, PairsOf};
 use super::programs;
+use super::summary::{PARTS, Summary};
 use crate::cells::{change, count, measures_of, spread};
 use comfy_table::{Attribute, Cell, Table};
 use hearth_command::table::{number, table};
@@ -157,8 +158,8 @@ fn each_program(comparison: &Comparison) -> Table {
 #[cfg(test)]
 mod tests {
     use super::super::comparison::Ending;
-    use super::super::comparison::MEASURES;
     use super::super::comparison::tests::comparison;
+    use super::super::summary::MEASURES;
     use super::*;
     use hearth_emulate::{Run, Scheduler};
     use hearth_report::measure::markdown;

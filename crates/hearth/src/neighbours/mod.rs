@@ -13,12 +13,11 @@ use hearth_command::failure::{Failure, Outcome};
 use hearth_command::{interrupt, output};
 use hearth_host::cgroup;
 use hearth_host::task::threads_of;
-use hearth_observe::neighbours::{Neighbours, Options, neighbours};
+use hearth_observe::neighbours::{Options, neighbours};
 use hearth_observe::{Each, ObserveError, Target, observe};
 use hearth_report::Source;
 use report::Report;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -91,14 +90,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
         counters_percent: arguments.counters_percent,
         software: arguments.software_counters,
     };
-    let mut found = match neighbours(&options, interrupt::flag()?) {
+    let found = match neighbours(&options, interrupt::flag()?) {
         // Metrics have no place for what can be told then.
         Err(error @ ObserveError::NoCounters { .. }) if arguments.metrics.is_none() => {
             return waits(arguments, &options, &wanted, &error);
         }
         found => found.map_err(refusal)?,
     };
-    name_cgroups(&mut found);
     let mut report = Report::new(&found);
     report.programs.retain(|program| wanted.has(&program.name));
     if let Some(path) = &arguments.report {
@@ -141,22 +139,6 @@ fn waits(arguments: &Arguments, options: &Options, wanted: &Wanted, why: &Observ
     }
     output::announce([&arguments.report]);
     if observed.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
-}
-
-/// Groups that are still there are called by their paths.
-fn name_cgroups(found: &mut Neighbours) {
-    if found.cgroups.is_empty() {
-        return;
-    }
-    let paths: BTreeMap<u32, String> = cgroup::numbered()
-        .into_iter()
-        .map(|(number, path)| (number as u32, path.display().to_string()))
-        .collect();
-    for (who, number) in &found.cgroups {
-        if let Some(path) = paths.get(number) {
-            found.names.insert(*who, path.clone());
-        }
-    }
 }
 
 impl Wanted {

@@ -106,12 +106,13 @@ impl Screen {
 
     /// Lines that all of it takes.
     pub fn height(&self) -> u16 {
-        let places = match self.places().len() {
-            0 => 0,
-            count => count + 2,
-        };
-        let above = 2 + places + 1 + self.chosen().len() + usize::from(self.keys.is_some());
-        u16::try_from(above).unwrap_or(u16::MAX).saturating_add(self.cache_fair_height())
+        self.height_above(self.places().len(), self.chosen().len()).saturating_add(self.cache_fair_height())
+    }
+
+    /// Lines of all but cache-fair tasks.
+    fn height_above(&self, places: usize, tasks: usize) -> u16 {
+        let lines = 2 + lines_of(places) + 1 + tasks + usize::from(self.keys.is_some());
+        u16::try_from(lines).unwrap_or(u16::MAX)
     }
 
     fn cache_fair_height(&self) -> u16 {
@@ -125,11 +126,11 @@ impl Screen {
         let [area, foot] =
             Layout::vertical([Constraint::Min(0), Constraint::Length(line)]).areas(frame.area());
         // With many cache-fair tasks, at least two thirds are left for the rest; with few tasks, what these leave.
-        let rest = self.height() - self.cache_fair_height();
+        let rest = self.height_above(places.len(), tasks.len());
         let fair = self.cache_fair_height().min((area.height / 3).max(area.height.saturating_sub(rest)));
         let [area, lowest] = Layout::vertical([Constraint::Min(0), Constraint::Length(fair)]).areas(area);
         // With many CPUs, at least half of the screen is left for tasks.
-        let all = if places.is_empty() { 0 } else { places.len() as u16 + 2 };
+        let all = lines_of(places.len()) as u16;
         let upper = all.min(area.height / 2).max(all.min(area.height.saturating_sub(tasks.len() as u16 + 4)));
         let [head, upper, lower] =
             Layout::vertical([Constraint::Length(2), Constraint::Length(upper), Constraint::Min(0)])
@@ -184,6 +185,11 @@ impl Screen {
 }
 
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+
+/// Lines of a table with so many places: none if it is empty.
+fn lines_of(places: usize) -> usize {
+    if places == 0 { 0 } else { places + 2 }
+}
 
 /// Characters of a bar.
 const BAR: usize = 10;
