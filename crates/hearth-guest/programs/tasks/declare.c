@@ -2,11 +2,12 @@
 /*
  * Tasks that declare the data that they work on, by the daemon's own protocol.
  *
- *   tasks declare MS FRAGMENT,FRAGMENT... [own|null|wild|change|library]
+ *   tasks declare MS FRAGMENT,FRAGMENT... [own|null|wild|late|change|library]
  *
  * A task for each fragment number computes for MS ms from a common start, with its word registered:
- * its own, one at address 0xdead000, or one in the middle of nowhere. With `change` each declares
- * the next number halfway, and says where it is at once. With `library` they do it as programs do.
+ * its own, one at address 0xdead000, or one in the middle of nowhere. With `late` it takes 300 ms
+ * to say which, as one does that waits for a CPU. With `change` each declares the next number
+ * halfway, and says where it is at once. With `library` they do it as programs do.
  *
  *   task=I pid=P fragment=F registered=E first=C last=C moves=N cpu_ns=T at_once=C
  *
@@ -47,8 +48,11 @@ static int register_word(uint64_t address)
 	} said = {1, syscall(SYS_gettid), address};
 	int answer = -1, fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) ||
-	    write(fd, &said, sizeof(said)) != sizeof(said) ||
+	bool is_connected = fd >= 0 && !connect(fd, (struct sockaddr *)&at, sizeof(at));
+
+	if (!strcmp(how, "late"))
+		sleep_ns(300 * NS_PER_MS);
+	if (!is_connected || send(fd, &said, sizeof(said), MSG_NOSIGNAL) != sizeof(said) ||
 	    read(fd, &answer, sizeof(answer)) != sizeof(answer))
 		answer = -1;
 	close(fd);

@@ -82,41 +82,57 @@ static inline cpu_set_t parse_mask(const char *text)
 	return mask;
 }
 
-/* Where children wait until all are there; in memory that they share. */
+/* Where children wait until all are there; in memory that they share. They sleep there: if each
+ * looked every ms, many would use up the CPUs that others need to come. */
 struct gate {
 	atomic_int ready;
 	atomic_ullong start_ns;
+	/* The start: what waits reads, and who opens closes. */
+	int reads, opens;
 };
 
 /* A child is ready. The time of the common start, when it has come. */
 static inline uint64_t pass(struct gate *gate)
 {
-	uint64_t start_ns;
+	char nothing;
 
 	atomic_fetch_add(&gate->ready, 1);
-	while (!(start_ns = atomic_load(&gate->start_ns)))
-		sleep_ns(NS_PER_MS);
-	return start_ns;
+	while (read(gate->reads, &nothing, 1) < 0 && errno == EINTR)
+		;
+	if (!atomic_load(&gate->start_ns))
+		_exit(1);
+	return atomic_load(&gate->start_ns);
 }
 
 /* A child for each number below `count`, which works and passes the gate; 0 if all ended well. */
 static inline int run_children(struct gate *gate, int count, void (*work)(int me))
 {
-	int i, status, bad = 0;
+	int i, status, bad = 0, ends[2];
 
+	if (pipe(ends))
+		die("pipe");
+	gate->reads = ends[0];
+	gate->opens = ends[1];
 	for (i = 0; i < count; i++) {
 		pid_t child = fork();
 
 		if (child < 0)
 			die("fork");
 		if (!child) {
+			close(gate->opens);
 			work(i);
 			_exit(0);
 		}
 	}
-	while (atomic_load(&gate->ready) < count)
+	while (atomic_load(&gate->ready) < count) {
+		if (waitpid(-1, &status, WNOHANG) > 0) {
+			fprintf(stderr, "a child ended before the start: status %#x\n", status);
+			exit(1);
+		}
 		sleep_ns(NS_PER_MS);
+	}
 	atomic_store(&gate->start_ns, now_ns());
+	close(gate->opens);
 	while (wait(&status) > 0)
 		bad |= status;
 	return bad ? 1 : 0;

@@ -22,6 +22,8 @@ section null
 tasks declare 500 1,2,3,4 null
 section wild
 tasks declare 500 1,2,3,4 wild
+section late
+tasks declare 100 1,1,2 late
 section many
 tasks fragments 1000 10 >/tmp/many &
 until [ -s /tmp/many ]; do usleep 100000; done
@@ -121,6 +123,13 @@ fn a_word_that_is_nowhere_is_no_fragment() {
         let ran_ns = numbers_in(output, section, "cpu_ns");
         assert!(ran_ns.iter().all(|&ran_ns| ran_ns > 450_000_000), "{}", text(output, section));
     }
+}
+
+/// Who connects may wait for a CPU before it can say what it wants.
+#[test]
+fn a_client_may_take_its_time() {
+    let Some(output) = output() else { return };
+    assert_eq!(numbers_in(output, "late", "registered"), [0; 3]);
 }
 
 /// What `hearth status` says of fragments: how many there are.
