@@ -35,14 +35,18 @@ static __always_inline s32 machine_begin(void)
 	sums_make();
 	bpf_for(i, 0, NR_CELLS)
 		cell_ctx(i)->first = NO_CPU;
-	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		idle_ctx(i)->cpus = end_of_members(i) - first_member(i);
+	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells)
 		idle_ctx(i)->since = now;
+	bpf_for(i, 0, topology.nr_online) {
+		s32 cpu = member(UNDIVIDED, i);
+
+		cpu_ctx(cpu)->is_idle = true;
+		cpu_ctx(cpu)->place_in_cell = i - first_member(cell_in(UNDIVIDED, cpu));
+		idle_set(cpu);
 	}
 	bpf_for(i, 0, topology.nr_cpus) {
 		queue_ctx(i)->head = NO_USAGE;
 		queue_ctx(pinned_queue(i))->head = NO_USAGE;
-		cpu_ctx(i)->is_idle = true;
 		cpu_ctx(i)->idle_since = now;
 		cpu_ctx(i)->inverse_weight = COMMON_INVERSE;
 		cpu_ctx(i)->looked_after = i;

@@ -59,12 +59,18 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 	return cpu;
 }
 
+/* What it will cost that a task has come to wait for a CPU: of one that ran until now, nothing is
+ * said. */
+static __always_inline u64 expected_wait(s32 cpu, u64 enq_flags)
+{
+	return enq_flags & SCX_ENQ_WAKEUP ? wait_expect(cpu, queued_at(cpu) - 1) : 0;
+}
+
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.lag_limit;
 	s32 at = scx_bpf_task_cpu(p), cpu = at;
-	u64 will_wait = 0;
 	s32 idle;
 
 	if (!tc) {
@@ -86,8 +92,6 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	if (enq_flags & SCX_ENQ_WAKEUP)
-		will_wait = wait_expect(cpu, queued_at(cpu));
 	usage_request(p, tc);
 	wait_begin(tc);
 	if (!run_queue_insert(p, tc, enq_flags))
@@ -101,7 +105,9 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		 * this one in, and nobody tells it then: the kick comes when that is done. */
 		if (cpu_ctx(cpu)->is_idle)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
-		idle = is_kept_apart(p, tc) ? NO_CPU : any_idle_cpu(p, tc, cpu, will_wait);
+		idle = is_kept_apart(p, tc)
+			       ? NO_CPU
+			       : any_idle_cpu(p, tc, cpu, expected_wait(cpu, enq_flags));
 	}
 	if (idle >= 0)
 		kick_idle(idle);
@@ -320,11 +326,13 @@ void BPF_STRUCT_OPS(hearth_disable, struct task_struct *p)
  * idle, so the CPU looks again. */
 void BPF_STRUCT_OPS(hearth_update_idle, s32 cpu, bool idle)
 {
+	/* It may have been claimed when it had just ceased to idle. */
+	u32 claimed = __sync_lock_test_and_set(&cpu_ctx(cpu)->claimed, CLAIM_NONE);
+
 	idle_note(cpu, idle);
 	if (!idle) {
-		if (cpu_ctx(cpu)->claimed == CLAIM_TASK)
+		if (claimed == CLAIM_TASK)
 			stats_of(cpu)->direct++;
-		cpu_ctx(cpu)->claimed = CLAIM_NONE;
 		return;
 	}
 	cpu_ctx(cpu)->is_held = false;
@@ -424,7 +432,7 @@ struct sched_ext_ops hearth_ops = {
 	.dump_cpu = (void *)hearth_dump_cpu,
 	.dump_task = (void *)hearth_dump_task,
 	.exit = (void *)hearth_exit,
-	.flags = SCX_OPS_KEEP_BUILTIN_IDLE | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
+	.flags = IDLE_FLAGS | SCX_OPS_ENQ_LAST | SCX_OPS_ENQ_EXITING,
 	.timeout_ms = HEARTH_WATCHDOG_MS,
 	.name = "hearth",
 };

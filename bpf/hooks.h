@@ -12,7 +12,10 @@
 #ifdef HEARTH_PAPERS
 #define HOOK(type, name, parameters, value) static type name parameters;
 #define HOOK_DO(name, parameters) static void name parameters;
+/* They go by the kernel's own mask of idle CPUs. */
+#define IDLE_FLAGS SCX_OPS_KEEP_BUILTIN_IDLE
 #else
+#define IDLE_FLAGS 0
 #define HOOK(type, name, parameters, value)         \
 	static __always_inline type name parameters \
 	{                                           \

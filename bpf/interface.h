@@ -70,6 +70,8 @@ struct hearth_topology {
 	u64 node_move_ns;
 	u32 domain_of[HEARTH_MAX_CPUS];
 	u32 node_of[HEARTH_MAX_CPUS];
+	/* The next thread of the CPU's core, in a ring: the CPU itself if it is alone. */
+	u32 sibling_of[HEARTH_MAX_CPUS];
 };
 
 #define HEARTH_MAX_PARTS 64

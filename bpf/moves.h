@@ -72,22 +72,20 @@ static __always_inline u64 idle_for(struct cpu_ctx *cc, u64 now)
 static __always_inline void idle_note(s32 cpu, bool idle)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	struct idle_ctx *cell;
 	u64 now;
 
 	if (cc->is_idle == idle)
 		return;
 	cc->is_idle = idle;
-	cell = idle_ctx(cell_in(UNDIVIDED, cpu));
 	now = scx_bpf_now();
 	if (!idle) {
 		cc->usually_idle_ns = (3 * cc->usually_idle_ns + idle_for(cc, now)) / 4;
-		__sync_fetch_and_add(&cell->cpus, -1);
+		idle_clear(cpu);
 		return;
 	}
 	cc->idle_since = now;
-	if (__sync_fetch_and_add(&cell->cpus, 1) <= 0)
-		cell->since = now;
+	if (idle_set(cpu))
+		idle_ctx(idle_cell(cpu))->since = now;
 }
 
 /* A task comes to wait. */
@@ -146,21 +144,25 @@ verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
 	u64 now = scx_bpf_now(), longest = 0, near = 0;
 	u32 i;
 
+	if (!any_idle())
+		goto out;
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
-		u64 since = idle_ctx(cell)->since;
+		u64 since;
 
-		if (idle_ctx(cell)->cpus <= 0)
+		if (!may_idle(cell) || !idle_in(cell))
 			continue;
+		since = idle_ctx(cell)->since;
 		if (since < tc->waits_since)
 			since = tc->waits_since;
 		if (since >= now)
 			continue;
 		if (now - since > longest)
 			longest = now - since;
-		if (distance_of_cell(cell, cpu) == DISTANCE_CACHE && now - since > near)
+		if (now - since > near && distance_of_cell(cell, cpu) == DISTANCE_CACHE)
 			near = now - since;
 	}
+out:
 	tc->waited_near_ns += near;
 	tc->waited_ns += longest;
 	tc->waits_since = now;
@@ -280,17 +282,19 @@ verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32
 	u32 i, j;
 
 	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		u32 cell = i & (HEARTH_MAX_CPUS - 1);
+		u32 cell = i & (HEARTH_MAX_CPUS - 1), first = first_member(cell);
+		u64 idle;
 
-		if (idle_ctx(cell)->cpus <= 0 || distance_of_cell(cell, at) != far)
+		if (!may_idle(cell) || distance_of_cell(cell, at) != far)
 			continue;
-		bpf_for(j, first_member(cell), end_of_members(cell)) {
+		idle = idle_in(cell);
+		bpf_for(j, first, end_of_members(cell)) {
 			s32 cpu = member(cell, j);
 
-			if (!cpu_ctx(cpu)->is_idle || cpu_ctx(cpu)->claimed ||
+			if (!(idle & place_bit(j - first)) || cpu_ctx(cpu)->claimed ||
 			    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
 			    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
-			    (is_whole_core && !is_core_idle(cpu)))
+			    (is_whole_core && !is_core_free(cpu)))
 				continue;
 			since = cpu_ctx(cpu)->idle_since;
 			longest = cpu;
@@ -299,27 +303,59 @@ verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32
 	return longest;
 }
 
-/* An idle CPU so far from another for a task; whole cores before those whose sibling is busy.
- * Another CPU may claim the same at this moment. */
-verified_alone int claim_at(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns)
+/* Claims it. Another CPU may claim the same at this moment. */
+verified_alone int claim_longest(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns,
+				 bool is_whole_core)
 {
 	u32 tries;
 
 	bpf_for(tries, 0, MOST_CLAIMS) {
-		s32 cpu = topology.has_siblings ? longest_idle(p, at, far, least_ns, true) : NO_CPU;
+		s32 cpu = longest_idle(p, at, far, least_ns, is_whole_core);
 
-		if (cpu < 0)
-			cpu = longest_idle(p, at, far, least_ns, false);
 		if (cpu < 0 || claim_idle(cpu))
 			return cpu;
 	}
 	return NO_CPU;
 }
 
+/* An idle CPU so far from another for a task; whole cores before those whose sibling is busy. */
+static __always_inline s32 claim_at(struct task_struct *p, s32 at, u32 far, u64 least_ns)
+{
+	s32 cpu;
+
+	if (!any_idle())
+		return NO_CPU;
+	cpu = topology.has_siblings ? claim_longest(p, at, far, least_ns, true) : NO_CPU;
+
+	return cpu >= 0 ? cpu : claim_longest(p, at, far, least_ns, false);
+}
+
 /* This CPU, if it idles. */
 static __always_inline s32 claim_here(struct task_struct *p, s32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) && claim_idle(cpu) ? cpu : NO_CPU;
+}
+
+/* The nearest one, for a task that has nothing to leave behind; whole cores, wherever they are,
+ * before those whose sibling is busy. */
+verified_alone int claim_nearest(struct task_struct *p __arg_trusted, s32 at, bool is_whole_core)
+{
+	s32 cpu = !is_whole_core || is_core_free(at) ? claim_here(p, at) : NO_CPU;
+
+	if (cpu < 0)
+		cpu = claim_longest(p, at, DISTANCE_CACHE, 0, is_whole_core);
+	if (cpu < 0)
+		cpu = claim_longest(p, at, DISTANCE_NODE, 0, is_whole_core);
+	if (cpu < 0)
+		cpu = claim_longest(p, at, DISTANCE_MACHINE, 0, is_whole_core);
+	return cpu;
+}
+
+static __always_inline s32 claim_any(struct task_struct *p, s32 at)
+{
+	s32 cpu = topology.has_siblings ? claim_nearest(p, at, true) : NO_CPU;
+
+	return cpu >= 0 ? cpu : claim_nearest(p, at, false);
 }
 
 /* One so far from this CPU, if to wait for this one will have cost as much as to move. */
@@ -376,10 +412,11 @@ static __always_inline s32 wakes_at(struct task_struct *p, struct hearth_task *t
 static __always_inline s32 any_idle_cpu(struct task_struct *p, struct hearth_task *tc, s32 at,
 					u64 will_wait)
 {
+	if (!any_idle())
+		return NO_CPU;
 	if (is_planned(tc))
 		return idle_cpu_of_plan(p, tc);
-	return tc->last_cpu >= 0 ? idle_cpu_in_reach(p, tc, at, will_wait)
-				 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	return tc->last_cpu >= 0 ? idle_cpu_in_reach(p, tc, at, will_wait) : claim_any(p, at);
 }
 
 /* For one that wakes at a CPU. A new one begins near who made it, whose files and memory it
@@ -390,8 +427,10 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	u64 will_wait;
 	s32 cpu;
 
+	if (!any_idle())
+		return NO_CPU;
 	if (tc->last_cpu < 0)
-		return idle_cpu_near(p, at, wake_flags);
+		return claim_any(p, at);
 	cpu = claim_here(p, at);
 	if (cpu >= 0)
 		return cpu;

@@ -11,6 +11,9 @@
 #include "idle.h"
 #include "places.h"
 
+/* See moves.h. */
+static s32 claim_any(struct task_struct *p, s32 at);
+
 /* Of a task that has to look the plan up: no published word has this sequence number. */
 #define PLANNED_NEVER (~0ull)
 
@@ -231,12 +234,11 @@ verified_alone int idle_cpu_of_plan(struct task_struct *p __arg_trusted,
 	u32 i;
 
 	if (home >= 0)
-		return scx_bpf_test_and_clear_cpu_idle(home) ? home : NO_CPU;
-	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) &&
-	    scx_bpf_test_and_clear_cpu_idle(tc->home))
+		return claim_idle(home) ? home : NO_CPU;
+	if (tc->home >= 0 && bpf_cpumask_test_cpu(tc->home, p->cpus_ptr) && claim_idle(tc->home))
 		return tc->home;
 	if (tc->part < 0)
-		return scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		return claim_any(p, tc->home >= 0 ? tc->home : scx_bpf_task_cpu(p));
 	bpf_for(i, 0, topology.nr_online) {
 		s32 cpu = shape->member[i & (HEARTH_MAX_CPUS - 1)];
 

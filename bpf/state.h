@@ -139,22 +139,17 @@ struct cpu_ctx {
 	u64 runs_since;
 	u64 ran_ns;
 	u64 usually_ns;
+	/* What it was claimed for, if it has not left idleness since; see idle.h. */
+	u32 claimed;
 	/* Nothing runs here, or nothing is known yet. */
 	bool is_idle;
-	/* What it was taken from the kernel's idle CPUs for, if it has not left idleness since. */
-	u8 claimed;
 	/* A higher class has it, until a task runs here or it idles: what waits here waits for
 	 * nobody. (Dispatch is called meanwhile, too.) */
 	bool is_held;
-	/* It has no task to go on with, and none waits here. */
-	bool is_out_of_work;
 	/* The task that ran here last was made to stop, by the tick or for another; if not, it
 	 * yields. */
 	bool expired;
-	/* A task may have waited for too long in its own queues, or in the one left alone. */
-	bool has_late;
-	/* A member of the row that runs may wait in the pinned queue; one of any row runs. */
-	bool has_member;
+	/* A member of a gang runs. */
 	bool runs_member;
 
 	/* Since when it idles, or last began to, and for how long it usually does. */
@@ -175,6 +170,14 @@ struct cpu_ctx {
 	 * or NO_QUEUE; see waits.h. */
 	s32 looked_after;
 	s32 left_alone;
+	/* A task may have waited for too long in its own queues, or in the one left alone. */
+	bool has_late;
+	/* A member of the row that runs may wait in the pinned queue. */
+	bool has_member;
+	/* It has no task to go on with, and none waits here. */
+	bool is_out_of_work;
+	/* Its place among the CPUs of its cell. */
+	u8 place_in_cell;
 	/* When it last looked at what waits for others, and whether it does now; see moves.h. */
 	u64 looked_ns;
 	bool looks_elsewhere;
@@ -196,10 +199,10 @@ struct cell_ctx {
 	s32 first;
 } __attribute__((aligned(CACHE_LINE)));
 
-/* Of a cell of the undivided machine: how many of its CPUs idle, and since when one has. Each CPU
- * writes its own cell's at each sleep, so it lies apart from what all read. */
+/* Of a cell of the undivided machine: which of its CPUs idle, as bits (idle.h), and since when one
+ * has. */
 struct idle_ctx {
-	s64 cpus;
+	u64 cpus;
 	u64 since;
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -208,6 +211,13 @@ struct part_ctx {
 	/* The cells in whose shared queues tasks wait, as bits. */
 	u64 occupied;
 } __attribute__((aligned(CACHE_LINE)));
+
+/* Which cells may have idle CPUs, as bits. */
+#define NR_IDLE_WORDS (HEARTH_MAX_CPUS / 64)
+
+struct {
+	u64 words[NR_IDLE_WORDS];
+} __attribute__((aligned(CACHE_LINE))) idle_cells;
 
 struct queue_ctx queue_ctxs[NR_CPU_QUEUES];
 struct cpu_ctx cpu_ctxs[HEARTH_MAX_CPUS];
@@ -251,6 +261,12 @@ static __always_inline u32 domain_of(s32 cpu)
 static __always_inline u32 node_of(s32 cpu)
 {
 	return topology.node_of[cpu & (HEARTH_MAX_CPUS - 1)];
+}
+
+/* The next thread of a CPU's core, in a ring. */
+static __always_inline s32 sibling_of(s32 cpu)
+{
+	return topology.sibling_of[cpu & (HEARTH_MAX_CPUS - 1)];
 }
 
 static __always_inline struct cell_ctx *cell_ctx(u32 cell)

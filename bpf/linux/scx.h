@@ -128,16 +128,6 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return NULL;
 }
 
-/* Whether all threads of a CPU's core idle. */
-static __always_inline bool is_core_idle(s32 cpu)
-{
-	const struct cpumask *cores = scx_bpf_get_idle_smtmask();
-	bool is_idle = bpf_cpumask_test_cpu(cpu, cores);
-
-	scx_bpf_put_idle_cpumask(cores);
-	return is_idle;
-}
-
 /* Whether a task that leaves for another class goes on running: nobody may take its CPU. */
 #define keeps_cpu(p) scx_bpf_task_running(p)
 

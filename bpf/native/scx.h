@@ -35,9 +35,6 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 	return hearth_kernel.dsq_peek(hearth_kernel.self, dsq_id);
 }
 
-/* No simulated CPU has siblings. */
-#define is_core_idle(cpu) true
-
 /* A simulated task leaves for another class when it does not run. */
 #define keeps_cpu(p) false
 

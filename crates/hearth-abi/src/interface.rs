@@ -137,6 +137,8 @@ shared! {
         pub domain_of: [u32; MAX_CPUS],
         /// By CPU.
         pub node_of: [u32; MAX_CPUS],
+        /// By CPU: the next thread of its core, in a ring.
+        pub sibling_of: [u32; MAX_CPUS],
     }
 }
 

@@ -32,7 +32,18 @@ impl Topology {
                 topology.node_of[cpu] = node_of(cpu) as u32;
             }
         }
+        for (cpu, sibling) in topology.sibling_of.iter_mut().enumerate() {
+            *sibling = cpu as u32;
+        }
         Ok(topology)
+    }
+
+    /// These CPUs are threads of one core.
+    pub fn share_core(&mut self, cpus: &[usize]) {
+        self.has_siblings |= u32::from(cpus.len() > 1);
+        for (cpu, next) in cpus.iter().zip(cpus.iter().cycle().skip(1)) {
+            self.sibling_of[*cpu] = *next as u32;
+        }
     }
 }
 

@@ -16,17 +16,17 @@ pub(crate) fn places(host: &HostTopology) -> Vec<(usize, usize, usize)> {
 pub(crate) fn topology(host: &HostTopology, costs: MoveCosts) -> Result<Topology, Error> {
     let greatest = host.cpus.iter().map(|cpu| cpu.id).chain(host.offline.iter().copied()).max();
     let node_of = |cpu: usize| host.nodes.iter().find(|node| node.cpus.contains(&cpu)).map(|node| node.id);
-    let topology = Topology::new(greatest.unwrap_or(0) + 1, &host.domains(), |cpu| node_of(cpu).unwrap_or(0))
-        .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
-    let has_siblings = host.cpus.iter().any(|cpu| cpu.core_cpus.len() > 1);
+    let mut topology =
+        Topology::new(greatest.unwrap_or(0) + 1, &host.domains(), |cpu| node_of(cpu).unwrap_or(0))
+            .map_err(|TooManyCpus { greatest }| Error::TooManyCpus { greatest, limit: MAX_CPUS })?;
+    // A thread that is offline is none that could be busy.
+    let is_there = |id: &usize| host.cpus.iter().any(|cpu| cpu.id == *id);
+    for cpu in &host.cpus {
+        let threads: Vec<usize> = cpu.core_cpus.iter().copied().filter(is_there).collect();
+        topology.share_core(&threads);
+    }
     let MoveCosts { cpu_ns, cache_ns, node_ns } = costs;
-    Ok(Topology {
-        has_siblings: u32::from(has_siblings),
-        cpu_move_ns: cpu_ns,
-        cache_move_ns: cache_ns,
-        node_move_ns: node_ns,
-        ..topology
-    })
+    Ok(Topology { cpu_move_ns: cpu_ns, cache_move_ns: cache_ns, node_move_ns: node_ns, ..topology })
 }
 
 #[cfg(test)]
