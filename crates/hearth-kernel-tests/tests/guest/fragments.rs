@@ -33,6 +33,7 @@ hearth explain $(pidof tasks) --for 20ms
 killall tasks
 wait
 section many-after
+until_status_says 'Fragments: 0,'
 hearth status
 section order
 mount -t tracefs tracefs /sys/kernel/tracing
@@ -146,6 +147,7 @@ fn ten_thousand_fragments_of_a_thousand_threads_come_and_leave_nothing() {
     // Of threads that declare what is new in the same moment one does, and the other when it next runs.
     assert!((900..=1000).contains(&fragments(output, "many")), "{}", text(output, "many"));
     assert!(text(output, "many").contains("which lives on CPU"), "{}", text(output, "many"));
+    // The kernel tells of a thread's end a moment after its process has been waited for.
     assert_eq!(fragments(output, "many-after"), 0);
 }
 
