@@ -117,7 +117,8 @@ static __always_inline void put_down(const struct turns *turns, u32 slot, u64 fr
 static __always_inline void wait_ends(struct observe_task *task, struct observe_waits *waits,
 				      const struct turns *turns, u64 now)
 {
-	u64 ns = now - task->waits_since;
+	/* It may have been woken by another CPU, whose clock is a little ahead. */
+	u64 ns = now > task->waits_since ? now - task->waits_since : 0;
 
 	if (task->woke) {
 		waits->woken++;

@@ -157,16 +157,17 @@ fn rounds_of_two_guests_that_begin_with_a_loaded_scheduler_are_alike_and_what_is
         guest(emulation, job, kept).into_iter().map(Result::unwrap).collect()
     };
     let runs = rounds(&emulation, &job, Some(&kept));
-    assert!(runs.iter().map(|run| run.round).eq([0, 1, 2]));
+    // The first one only prepares the guest.
+    assert!(runs.iter().map(|run| run.round).eq([1, 2]));
     assert!(runs.iter().all(|run| sorts(run).len() == 1));
-    assert_ne!(runs[1].frames, runs[2].frames, "each round has pages of its own");
+    assert_ne!(runs[0].frames, runs[1].frames, "each round has pages of its own");
     assert_eq!(rounds(&emulation, &job, None), runs);
     // In which no guest comes to its end.
     emulation.limit = Duration::ZERO;
     assert_eq!(rounds(&emulation, &job, Some(&kept)), runs);
     emulation.limit = Duration::from_secs(300);
     let again = rounds(&emulation, &Job { is_again: true, rounds: 1..=1, ..job }, Some(&kept));
-    assert_ne!((&again[0].frames, again[0].region.guest_ns), (&runs[1].frames, runs[1].region.guest_ns));
+    assert_ne!((&again[0].frames, again[0].region.guest_ns), (&runs[0].frames, runs[0].region.guest_ns));
 }
 
 #[test]
