@@ -69,6 +69,21 @@ mod tests {
     }
 
     #[test]
+    fn threads_of_a_core_are_a_ring_without_those_that_are_offline() {
+        let with = |id: usize, core: &[usize]| HostCpu { core_cpus: core.to_vec(), ..cpu(id, 0) };
+        let cores: [&[usize]; 4] = [&[0, 4], &[1, 2, 5, 6], &[3, 7], &[8]];
+        let of = |id: usize| cores.iter().find(|core| core.contains(&id)).unwrap();
+        let cpus = (0..9).filter(|id| *id != 7).map(|id| with(id, of(id))).collect();
+        let host = HostTopology { cpus, offline: vec![7], ..HostTopology::default() };
+        let shape = topology(&host, host.move_costs()).unwrap();
+        assert_eq!(shape.sibling_of[..9], [4, 2, 5, 3, 0, 6, 1, 7, 8]);
+        assert_eq!(shape.has_siblings, 1);
+        let alone =
+            HostTopology { cpus: vec![with(0, &[0, 1])], offline: vec![1], ..HostTopology::default() };
+        assert_eq!(topology(&alone, alone.move_costs()).unwrap().has_siblings, 0);
+    }
+
+    #[test]
     fn cpus_without_a_known_cache_share_one_with_their_socket() {
         let (cpus, sockets) = (vec![cpu(0, 0), cpu(1, 1), cpu(2, 0)], vec![vec![0, 2], vec![1]]);
         let host = HostTopology { cpus, sockets, ..HostTopology::default() };

@@ -112,9 +112,7 @@ fn serve(
     registrar: &mut Registrar,
 ) {
     loop {
-        let left = door
-            .left()
-            .map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+        let left = door.left().and_then(|left| Timespec::try_from(left).ok());
         let mut awaited =
             vec![PollFd::new(stopped, PollFlags::IN), PollFd::new(announcements, PollFlags::IN)];
         awaited.extend(door.awaited());

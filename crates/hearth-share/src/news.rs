@@ -71,8 +71,8 @@ impl News {
 
 /// Waits until one of these is readable, for so long at most.
 pub(crate) fn wait(readable: &[BorrowedFd<'_>], most: Duration) {
-    let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+    let most = Timespec::try_from(most).ok();
     let mut polled: Vec<_> = readable.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     // A signal ends it early, as anything else does.
-    let _ = poll(&mut polled, Some(&most));
+    let _ = poll(&mut polled, most.as_ref());
 }
