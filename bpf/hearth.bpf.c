@@ -61,9 +61,9 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 /* What it will cost that a task has come to wait for a CPU: of one that ran until now, nothing is
  * said. */
-static __always_inline u64 expected_wait(s32 cpu, u64 enq_flags)
+static __always_inline u64 expected_wait(s32 cpu, u64 enq_flags, u64 now)
 {
-	return enq_flags & SCX_ENQ_WAKEUP ? wait_expect(cpu, queued_at(cpu) - 1) : 0;
+	return enq_flags & SCX_ENQ_WAKEUP ? wait_expect(cpu, queued_at(cpu) - 1, now) : 0;
 }
 
 void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
@@ -71,6 +71,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	struct hearth_task *tc = task_ctx(p);
 	u64 lag = enq_flags & SCX_ENQ_WAKEUP ? sums.slept : sums.lag_limit;
 	s32 at = scx_bpf_task_cpu(p), cpu = at;
+	u64 now;
 	s32 idle;
 
 	if (!tc) {
@@ -93,7 +94,8 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	usage_wait(tc, cpu, lag);
 	usage_request(p, tc);
-	wait_begin(tc);
+	now = scx_bpf_now();
+	wait_begin(tc, now);
 	if (!run_queue_insert(p, tc, enq_flags))
 		queue_insert(p, tc, cpu, enq_flags);
 	if (is_in_row(tc))
@@ -107,7 +109,7 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 			scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		idle = is_kept_apart(p, tc)
 			       ? NO_CPU
-			       : any_idle_cpu(p, tc, cpu, expected_wait(cpu, enq_flags));
+			       : any_idle_cpu(p, tc, cpu, expected_wait(cpu, enq_flags, now));
 	}
 	if (idle >= 0)
 		kick_idle(idle);
@@ -154,6 +156,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	s64 kept_rank = HEARTH_NO_RANK;
 	struct hearth_task *tc = NULL;
+	u64 now;
 
 	if (stalls) {
 		if (is_runnable)
@@ -175,7 +178,8 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 			cc->kept_request = asked_of(tc);
 		}
 	}
-	look_begin(cpu, is_runnable);
+	now = scx_bpf_now();
+	look_begin(cpu, is_runnable, now);
 	if (take_best(cpu, kept_rank))
 		return;
 	if (!is_runnable) {
@@ -198,7 +202,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
-	running_note(tc, cpu);
+	running_note(tc, cpu, now);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
 		decision_tell(prev, tc, cpu);
@@ -226,13 +230,15 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 	bool is_drawn;
 	s32 queue;
+	u64 now;
 
 	if (!tc)
 		return;
+	now = scx_bpf_now();
 	queue = tc->queue;
 	is_drawn = queue >= 0 && cpu_of_queue(queue) != cpu;
 	if (queue >= 0 && !is_drawn)
-		wait_end(tc, cpu);
+		wait_end(tc, cpu, now);
 	queue_left(tc);
 	/* It was too far behind for its home to keep it. */
 	if (is_drawn && !cc->is_out_of_work)
@@ -247,13 +253,13 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 		usage_run(tc, cpu, is_drawn ? sums.foreign : sums.lag_limit);
 	if (is_crowd(waiting_at(cpu)))
 		task_set_slice(p, slice_of(tc, cpu));
-	run_begin(p, tc, cpu);
+	run_begin(p, tc, cpu, now);
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->is_held = false;
 	cc->expired = false;
 	cc->runs_member = is_member(tc);
-	running_note(tc, cpu);
+	running_note(tc, cpu, now);
 }
 
 void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
@@ -270,7 +276,7 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	usage_tick(p, tc);
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
-	running_note(tc, cpu);
+	running_note(tc, cpu, scx_bpf_now());
 	if (leaves(p, tc, cpu))
 		task_set_slice(p, 0);
 	if (!p->scx.slice)

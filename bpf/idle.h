@@ -24,11 +24,6 @@
 /* Threads of a core, beside one. */
 #define MOST_SIBLINGS 7
 
-static __always_inline u32 idle_cell(s32 cpu)
-{
-	return shape_at(UNDIVIDED)->cell_of[cpu & (HEARTH_MAX_CPUS - 1)];
-}
-
 /* In the mask of a cell: of one of its CPUs, the first of which has place 0. */
 static __always_inline u64 place_bit(u32 place)
 {
@@ -67,8 +62,11 @@ static __always_inline bool any_idle(void)
  * meanwhile. */
 static __always_inline u64 idle_in(u32 cell)
 {
-	u64 idle = idle_ctx(cell)->cpus;
+	u64 idle;
 
+	if (!may_idle(cell))
+		return 0;
+	idle = idle_ctx(cell)->cpus;
 	if (idle)
 		return idle;
 	__sync_fetch_and_and(idle_word(cell), ~cell_bit(cell));
@@ -81,7 +79,7 @@ static __always_inline u64 idle_in(u32 cell)
 /* A CPU idles; whether it is the first of its cell. */
 static __always_inline bool idle_set(s32 cpu)
 {
-	u32 cell = idle_cell(cpu);
+	u32 cell = cell_in(UNDIVIDED, cpu);
 	u64 were =
 		__sync_fetch_and_or(&idle_ctx(cell)->cpus, place_bit(cpu_ctx(cpu)->place_in_cell));
 
@@ -92,7 +90,7 @@ static __always_inline bool idle_set(s32 cpu)
 
 static __always_inline void idle_clear(s32 cpu)
 {
-	__sync_fetch_and_and(&idle_ctx(idle_cell(cpu))->cpus,
+	__sync_fetch_and_and(&idle_ctx(cell_in(UNDIVIDED, cpu))->cpus,
 			     ~place_bit(cpu_ctx(cpu)->place_in_cell));
 }
 

@@ -85,13 +85,13 @@ static __always_inline void idle_note(s32 cpu, bool idle)
 	}
 	cc->idle_since = now;
 	if (idle_set(cpu))
-		idle_ctx(idle_cell(cpu))->since = now;
+		idle_ctx(cell_in(UNDIVIDED, cpu))->since = now;
 }
 
 /* A task comes to wait. */
-static __always_inline void wait_begin(struct hearth_task *tc)
+static __always_inline void wait_begin(struct hearth_task *tc, u64 now)
 {
-	tc->waits_since = scx_bpf_now();
+	tc->waits_since = now;
 	tc->waited_before_ns = tc->waited_ns;
 	tc->waited_near_before_ns = tc->waited_near_ns;
 }
@@ -108,11 +108,12 @@ static __always_inline void run_note(struct task_struct *p, struct hearth_task *
 }
 
 /* A task begins to run. */
-static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+				      u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
-	cc->runs_since = scx_bpf_now();
+	cc->runs_since = now;
 	cc->ran_ns = p->se.sum_exec_runtime - tc->woke_ns;
 	cc->usually_ns = tc->usually_ns;
 }
@@ -121,10 +122,10 @@ static __always_inline void run_begin(struct task_struct *p, struct hearth_task 
  * as long as it usually does; if it has run for longer, then for as long again. Each of the others
  * is taken to run for as long, too: the task waits for those before it, and those behind it for it.
  */
-static __always_inline u64 wait_expect(s32 cpu, s64 others)
+static __always_inline u64 wait_expect(s32 cpu, s64 others, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), ran = cc->ran_ns, more;
+	u64 ran = cc->ran_ns, more;
 
 	if (now > cc->runs_since)
 		ran += now - cc->runs_since;
@@ -138,29 +139,36 @@ static __always_inline u32 distance_of_cell(u32 cell, s32 cpu)
 	return distance(member(cell, first_member(cell)), cpu);
 }
 
-/* A task has waited for a CPU: collects for how long another has idled beside it. */
-verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu)
+/* For how long CPUs of a cell have idled until now, since some time at most. */
+static __always_inline u64 idled_in(u32 cell, u64 since, u64 now)
 {
-	u64 now = scx_bpf_now(), longest = 0, near = 0;
-	u32 i;
+	u64 idle_since;
 
-	if (!any_idle())
+	if (!idle_in(cell))
+		return 0;
+	idle_since = idle_ctx(cell)->since;
+	if (since < idle_since)
+		since = idle_since;
+	return since < now ? now - since : 0;
+}
+
+/* A task has waited for a CPU: collects for how long another has idled beside it. Mostly one of the
+ * same cell has, all the time. */
+verified_alone int wait_collect(struct hearth_task *tc __arg_nonnull, s32 cpu, u64 now)
+{
+	u64 since = tc->waits_since, waited = now > since ? now - since : 0;
+	u64 near = idled_in(cell_in(UNDIVIDED, cpu), since, now), longest = near;
+	u32 cell;
+
+	if (near == waited || !any_idle())
 		goto out;
-	bpf_for(i, 0, shape_at(UNDIVIDED)->nr_cells) {
-		u32 cell = i & (HEARTH_MAX_CPUS - 1);
-		u64 since;
+	for_each_cell(cell, shape_at(UNDIVIDED)) {
+		u64 idled = idled_in(cell, since, now);
 
-		if (!may_idle(cell) || !idle_in(cell))
-			continue;
-		since = idle_ctx(cell)->since;
-		if (since < tc->waits_since)
-			since = tc->waits_since;
-		if (since >= now)
-			continue;
-		if (now - since > longest)
-			longest = now - since;
-		if (now - since > near && distance_of_cell(cell, cpu) == DISTANCE_CACHE)
-			near = now - since;
+		if (idled > longest)
+			longest = idled;
+		if (idled > near && distance_of_cell(cell, cpu) == DISTANCE_CACHE)
+			near = idled;
 	}
 out:
 	tc->waited_near_ns += near;
@@ -170,11 +178,11 @@ out:
 }
 
 /* A task begins to run where it waited. */
-static __always_inline void wait_end(struct hearth_task *tc, s32 cpu)
+static __always_inline void wait_end(struct hearth_task *tc, s32 cpu, u64 now)
 {
 	struct hearth_stats *st = stats_of(cpu);
 
-	wait_collect(tc, cpu);
+	wait_collect(tc, cpu, now);
 	if (tc->waited_ns == tc->waited_before_ns)
 		return;
 	if (tc->waited_near_ns > tc->waited_near_before_ns)
@@ -208,10 +216,10 @@ static __always_inline bool pays(struct task_struct *p, struct hearth_task *tc, 
 
 /* For how long a CPU will idle yet: for as long as it usually does, and at least for as long again
  * as it has idled. */
-static __always_inline u64 idle_expect(s32 cpu)
+static __always_inline u64 idle_expect(s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 idled = cc->is_idle ? idle_for(cc, scx_bpf_now()) : 0;
+	u64 idled = cc->is_idle ? idle_for(cc, now) : 0;
 
 	return 2 * idled < cc->usually_idle_ns ? cc->usually_idle_ns - idled : idled;
 }
@@ -229,7 +237,7 @@ static __always_inline u64 least_idle(struct task_struct *p, struct hearth_task 
 /* Whether a task that waits at one CPU may be taken to another, which idles. A member of a gang
  * goes by its row. */
 static __always_inline bool may_move(struct task_struct *p, struct hearth_task *tc, s32 at, s32 cpu,
-				     u64 will_wait)
+				     u64 will_wait, u64 now)
 {
 	u32 far = distance(at, cpu);
 	s32 data = data_cpu(p, tc);
@@ -241,7 +249,7 @@ static __always_inline bool may_move(struct task_struct *p, struct hearth_task *
 		far = DISTANCE_CACHE;
 	if (!pays(p, tc, far, will_wait))
 		return false;
-	if (idle_expect(cpu) >= least_idle(p, tc, far))
+	if (idle_expect(cpu, now) >= least_idle(p, tc, far))
 		return true;
 	stats_of(cpu)->brief++;
 	return false;
@@ -277,7 +285,7 @@ static __always_inline void move_is_paid(struct task_struct *p, struct hearth_ta
 verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32 far, u64 least_ns,
 				bool is_whole_core)
 {
-	u64 since = ~0ull;
+	u64 since = ~0ull, now = scx_bpf_now();
 	s32 longest = NO_CPU;
 	u32 i, j;
 
@@ -292,7 +300,7 @@ verified_alone int longest_idle(struct task_struct *p __arg_trusted, s32 at, u32
 			s32 cpu = member(cell, j);
 
 			if (!(idle & place_bit(j - first)) || cpu_ctx(cpu)->claimed ||
-			    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu) < least_ns ||
+			    cpu_ctx(cpu)->idle_since >= since || idle_expect(cpu, now) < least_ns ||
 			    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
 			    (is_whole_core && !is_core_free(cpu)))
 				continue;
@@ -434,7 +442,7 @@ static __always_inline s32 idle_cpu(struct task_struct *p, struct hearth_task *t
 	cpu = claim_here(p, at);
 	if (cpu >= 0)
 		return cpu;
-	will_wait = wait_expect(at, queued_at(at));
+	will_wait = wait_expect(at, queued_at(at), scx_bpf_now());
 	return distance(tc->last_cpu, at) == DISTANCE_CACHE
 		       ? idle_cpu_in_reach(p, tc, at, will_wait)
 		       : claim_paid(p, tc, at, DISTANCE_CACHE, will_wait);
@@ -452,10 +460,9 @@ static __always_inline bool is_away(struct task_struct *p, struct hearth_task *t
 /* A CPU looks for work. One that would idle goes by what tasks have paid. One that has work looks
  * at that of others once a quantum: busy CPUs even out what their tasks have had, but a task that
  * sleeps for a moment is not to find another in its place. */
-static __always_inline void look_begin(s32 cpu, bool is_runnable)
+static __always_inline void look_begin(s32 cpu, bool is_runnable, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now();
 
 	cc->is_out_of_work = !is_runnable && queued_at(cpu) <= 0;
 	cc->looks_elsewhere = !cc->is_out_of_work && now - cc->looked_ns >= policy.quantum_ns;

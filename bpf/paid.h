@@ -13,12 +13,13 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 {
 	s32 at = cpu_of_queue(queue);
 	struct task_struct *p;
-	u64 will_wait;
+	u64 now, will_wait;
 	u32 looks = 0;
 
 	if (queue_ctx(queue)->waiting <= 0)
 		return false;
-	will_wait = wait_expect(at, queued_at(at) - 1);
+	now = scx_bpf_now();
+	will_wait = wait_expect(at, queued_at(at) - 1, now);
 	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct hearth_task *tc = task_ctx(p);
 
@@ -28,8 +29,8 @@ verified_alone int take_who_paid(s32 queue, s32 cpu)
 			break;
 		if (!may_go_to(p, cpu) || is_of_other_part(tc, cpu))
 			continue;
-		wait_collect(tc, at);
-		if (!may_move(p, tc, at, cpu, will_wait))
+		wait_collect(tc, at, now);
+		if (!may_move(p, tc, at, cpu, will_wait, now))
 			continue;
 		if (scx_bpf_dsq_move(BPF_FOR_EACH_ITER, p, SCX_DSQ_LOCAL, 0)) {
 			move_is_paid(p, tc, cpu);
@@ -49,12 +50,13 @@ static __always_inline bool take_from_cpu(s32 other, s32 cpu)
 /* Whether a CPU of a cell has work for which to wait will cost as much as to move. */
 verified_alone int is_due_in(u32 cell)
 {
+	u64 now = scx_bpf_now();
 	u32 i;
 
 	bpf_for(i, first_member(cell), end_of_members(cell)) {
 		s32 other = member(cell, i);
 
-		if (queued_at(other) > 0 && wait_expect(other, 0) >= topology.cpu_move_ns)
+		if (queued_at(other) > 0 && wait_expect(other, 0, now) >= topology.cpu_move_ns)
 			return true;
 	}
 	return false;
@@ -69,7 +71,7 @@ verified_alone int is_work_for(s32 cpu)
 
 	if (queued_at(cpu) > 0)
 		return true;
-	bpf_for(i, 0, shape_at(index)->nr_cells) {
+	bpf_for(i, first_with_work(index, part), shape_at(index)->nr_cells) {
 		u32 cell = i & (HEARTH_MAX_CPUS - 1);
 
 		if (has_work(index, part, cell) &&

@@ -86,6 +86,11 @@ static __always_inline s32 member(u32 cell, u32 i)
 	return shape_at(cell >> QUEUE_CPU_BITS)->member[i & (HEARTH_MAX_CPUS - 1)];
 }
 
+/* Each cell of a shape. The first is 0, which the verifier is not to know: it would look at all of
+ * them one by one. */
+#define for_each_cell(cell, shape) \
+	for (cell = (shape)->part_first[0]; cell < (shape)->nr_cells && can_loop; cell++)
+
 /* Parts of which a task may run on every CPU, as bits. */
 verified_alone u64 covered_parts(struct task_struct *p __arg_trusted, u32 index)
 {
@@ -199,9 +204,24 @@ static __always_inline bool has_work(u32 index, u32 part, u32 i)
 {
 	struct cell_ctx *cc = cell_ctx(index << QUEUE_CPU_BITS | (i & (HEARTH_MAX_CPUS - 1)));
 	struct hearth_shape *shape = shape_at(index);
-	bool is_own_part = i >= shape->part_first[part] && i < shape->part_end[part];
 
-	return (is_own_part ? cc->waiting : cc->outgoing) > 0 || cc->strays > 0;
+	if (cc->waiting <= 0 && cc->strays <= 0)
+		return false;
+	if (cc->strays > 0 || cc->outgoing > 0)
+		return true;
+	return i >= shape->part_first[part] && i < shape->part_end[part];
+}
+
+/* The first such cell of a shape; behind the last, if there is none. */
+verified_alone u32 first_with_work(u32 index, u32 part)
+{
+	u32 cell;
+
+	for_each_cell(cell, shape_at(index)) {
+		if (has_work(index, part & (HEARTH_MAX_PARTS - 1), cell))
+			break;
+	}
+	return cell;
 }
 
 #endif

@@ -27,35 +27,37 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 }
 
 /* Notes what who wakes is compared with. */
-static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	cc->inverse_weight = tc->inverse_weight;
 	cc->running_usage = usage_of(tc);
 	cc->running_request = tc->request;
-	cc->noted_ns = scx_bpf_now();
+	cc->noted_ns = now;
 }
 
 /* Whether a task of this usage comes before who runs by a quantum. Who runs is charged up
  * to now, not to the last tick. */
-static __always_inline bool comes_first(u64 usage, s32 cpu)
+static __always_inline bool comes_first(u64 usage, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 now = scx_bpf_now(), running = cc->running_usage + cc->running_request;
+	u64 running = cc->running_usage + cc->running_request;
 
 	if (now > cc->noted_ns)
 		running += (now - cc->noted_ns) * cc->inverse_weight >> 16;
 	return usage + credit_here(policy.quantum_ns, cpu) < running;
 }
 
-/* A task that wakes up preempts one that has had more; whether it did. */
+/* A task that wakes up, and has just come to wait, preempts one that has had more; whether it did.
+ */
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull)
 {
 	s32 cpu = cpu_of_queue(tc->queue);
 
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) || !comes_first(usage_of(tc), cpu))
+	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr) ||
+	    !comes_first(usage_of(tc), cpu, tc->waits_since))
 		return false;
 	stats_count(&stats_of(cpu)->preempted);
 	cpu_ctx(cpu)->expired = true;

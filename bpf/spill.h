@@ -12,7 +12,7 @@
 verified_alone int spill(s32 queue, u32 most)
 {
 	s32 at = cpu_of_queue(queue);
-	u64 will_wait = wait_expect(at, queued_at(at) - 1);
+	u64 now = scx_bpf_now(), will_wait = wait_expect(at, queued_at(at) - 1, now);
 	struct task_struct *p;
 	u32 looks = 0;
 
@@ -22,7 +22,7 @@ verified_alone int spill(s32 queue, u32 most)
 
 		if (!tc || is_kept_apart(p, tc))
 			continue;
-		wait_collect(tc, at);
+		wait_collect(tc, at, now);
 		idle = is_migration_disabled(p) ? NO_CPU : any_idle_cpu(p, tc, at, will_wait);
 		if (idle >= 0)
 			kick_idle(idle);

@@ -46,7 +46,7 @@ verified_alone int take_from_shape(u32 index, s32 cpu)
 	/* Near ones first. */
 	if (has_work(index, part, own & (HEARTH_MAX_CPUS - 1)) && take_from_cell(own, cpu))
 		return true;
-	bpf_for(i, 0, shape_at(index)->nr_cells) {
+	bpf_for(i, first_with_work(index, part), shape_at(index)->nr_cells) {
 		if (has_work(index, part, i) && take_from_cell(index << QUEUE_CPU_BITS | i, cpu))
 			return true;
 	}

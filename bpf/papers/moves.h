@@ -16,22 +16,23 @@ verified_alone int run_queue_has_work(s32 cpu);
 verified_alone int take(s32 queue, s32 cpu);
 
 /* Nothing is collected, and no home follows. */
-static __always_inline void wait_begin(struct hearth_task *tc)
+static __always_inline void wait_begin(struct hearth_task *tc, u64 now)
 {
 }
-static __always_inline void wait_end(struct hearth_task *tc, s32 cpu)
+static __always_inline void wait_end(struct hearth_task *tc, s32 cpu, u64 now)
 {
 }
-static __always_inline void wait_collect(struct hearth_task *tc, s32 cpu)
+static __always_inline void wait_collect(struct hearth_task *tc, s32 cpu, u64 now)
 {
 }
 static __always_inline void run_note(struct task_struct *p, struct hearth_task *tc)
 {
 }
-static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu)
+static __always_inline void run_begin(struct task_struct *p, struct hearth_task *tc, s32 cpu,
+				      u64 now)
 {
 }
-static __always_inline void look_begin(s32 cpu, bool is_runnable)
+static __always_inline void look_begin(s32 cpu, bool is_runnable, u64 now)
 {
 	cpu_ctx(cpu)->looks_elsewhere = true;
 }
@@ -46,7 +47,7 @@ static __always_inline void home_follows(struct task_struct *p, struct hearth_ta
 {
 }
 
-static __always_inline u64 wait_expect(s32 cpu, s64 others)
+static __always_inline u64 wait_expect(s32 cpu, s64 others, u64 now)
 {
 	return 0;
 }
@@ -111,16 +112,11 @@ static __always_inline bool take_from_cpu(s32 other, s32 cpu)
 	       (queue_ctx(pinned_queue(other))->strays > 0 && take(pinned_queue(other), cpu));
 }
 
-verified_alone int is_work_in(u32 index, s32 cpu)
+static __always_inline bool is_work_in(u32 index, s32 cpu)
 {
-	u32 part = part_of(shape_at(index), cpu);
-	u32 i;
+	struct hearth_shape *shape = shape_at(index);
 
-	bpf_for(i, 0, shape_at(index)->nr_cells) {
-		if (has_work(index, part, i))
-			return true;
-	}
-	return false;
+	return first_with_work(index, part_of(shape, cpu)) < shape->nr_cells;
 }
 
 /* Whether there is work of any rank, also in cells of the shape before. */
@@ -136,7 +132,7 @@ static __always_inline bool is_work_for(s32 cpu)
 }
 
 /* See preempt.h. */
-static void running_note(struct hearth_task *tc, s32 cpu);
+static void running_note(struct hearth_task *tc, s32 cpu, u64 now);
 verified_alone int preempt(struct task_struct *p __arg_trusted,
 			   struct hearth_task *tc __arg_nonnull);
 

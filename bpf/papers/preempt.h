@@ -12,7 +12,7 @@
 #include "run_queue.h"
 
 /* Notes what who wakes is compared with. */
-static __always_inline void running_note(struct hearth_task *tc, s32 cpu)
+static __always_inline void running_note(struct hearth_task *tc, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
