@@ -133,7 +133,8 @@ impl Measure {
                 let shared = misses(runs[1]) - misses_alone(runs[1], alone, &runs[2..]);
                 100.0 * (misses(runs[1]) - misses(runs[0])) / shared
             }
-            Measure::ExecutionTime { .. } => time(runs[0]) / 1e9,
+            Measure::ExecutionTime { .. } | Measure::WholeTime { .. } => time(runs[0]) / 1e9,
+            Measure::PagesTouched { .. } => runs[0].total.counters.page_faults as f64,
             Measure::BusyMissRate { .. } => misses(runs[0]) / busy_ms(runs[0]),
             Measure::IdleShare { .. } => 100.0 * runs[0].idle_share,
             Measure::TimeChangeMinus { .. } => {
@@ -168,6 +169,8 @@ impl Measure {
             Measure::SliceBeyondLaw { points, .. } => runs[0].total.slices.mean_ms() - law_ms(*points),
             Measure::HotPages { .. }
             | Measure::HolderRank { .. }
+            | Measure::RecordedMisses { .. }
+            | Measure::RecordedRemote { .. }
             | Measure::PlacementLoss { .. }
             | Measure::MemoryTime { .. }
             | Measure::MemoryTimeShare { .. } => trace_study::measures::value(self, recorded)?,
@@ -224,6 +227,8 @@ impl Measure {
                 format!("{workload}, of what sharing adds to misses, saved, {policy}, %")
             }
             Measure::ExecutionTime { workload, .. } => format!("{workload}, time, s"),
+            Measure::WholeTime { program, setting } => format!("{program}, time in all, {setting}, s"),
+            Measure::PagesTouched { workload, .. } => format!("{workload}, pages"),
             Measure::BusyMissRate { workload, .. } => format!("{workload}, misses a busy ms"),
             Measure::IdleShare { workload, .. } => format!("{workload}, idle, %"),
             Measure::MissesChangeLead { workload, .. } => format!("{workload}, misses less the best other"),
@@ -259,6 +264,8 @@ impl Measure {
             Measure::MoveLaw { points } => format!("move, a_p = {points}"),
             Measure::HotPages { workload, percent } => format!("{workload}, hottest {percent} %"),
             Measure::HolderRank { workload } => workload.clone(),
+            Measure::RecordedMisses { workload } => format!("{workload}, misses, M"),
+            Measure::RecordedRemote { workload } => format!("{workload}, remote, %"),
             Measure::PlacementLoss { workload, relative: false } => workload.clone(),
             Measure::PlacementLoss { workload, relative: true } => format!("{workload}, of local misses"),
             Measure::MemoryTime { workload, pages } => format!("{workload}, {pages}, s"),

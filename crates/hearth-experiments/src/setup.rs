@@ -176,6 +176,7 @@ impl Measure {
             programs.iter().flat_map(of_program).collect()
         };
         match self {
+            Measure::WholeTime { program, setting } => set(&[program], &[setting]),
             Measure::ParallelTime { program, setting, over }
             | Measure::ParallelMisses { program, setting, over } => set(&[program], &[setting, over]),
             Measure::ParallelTimeLead { program, setting, over, others } => {
@@ -213,6 +214,7 @@ impl Measure {
                 of_workload.into_iter().chain(alone.iter().map(|program| Setup::new(program, base))).collect()
             }
             Measure::ExecutionTime { workload, policy }
+            | Measure::PagesTouched { workload, policy }
             | Measure::BusyMissRate { workload, policy }
             | Measure::IdleShare { workload, policy } => vec![Setup::new(workload, policy)],
             Measure::SlopeSpreadMinus { workload, policy, minus } => {
@@ -259,6 +261,8 @@ impl Measure {
             },
             Measure::HotPages { workload, .. }
             | Measure::HolderRank { workload }
+            | Measure::RecordedMisses { workload }
+            | Measure::RecordedRemote { workload }
             | Measure::PlacementLoss { workload, .. }
             | Measure::MemoryTime { workload, .. }
             | Measure::MemoryTimeShare { workload, .. } => vec![Setup::recorded(workload, base)],

@@ -35,6 +35,8 @@ pub enum Measure {
     MissesChangeLead { workload: String, policy: String, others: Vec<String> },
     /// Mean execution time of the applications, in seconds.
     ExecutionTime { workload: String, policy: String },
+    /// Pages that are touched for the first time, of all programs.
+    PagesTouched { workload: String, policy: String },
     /// Misses for each millisecond in which a CPU was busy.
     BusyMissRate { workload: String, policy: String },
     /// Time that CPUs are idle.
@@ -92,10 +94,16 @@ pub enum Measure {
     /// Cache misses that are local with each page placed by cache misses, less those with each placed
     /// by TLB misses: in points of all cache misses, or relative to the former.
     PlacementLoss { workload: String, relative: bool },
+    /// Cache misses of a recorded run, in millions.
+    RecordedMisses { workload: String },
+    /// Of these, such as go to another memory than the CPU's own when pages are dealt out and do not move, in percent.
+    RecordedRemote { workload: String },
     /// Time for misses and moves under a page policy, in seconds of CPU time.
     MemoryTime { workload: String, pages: String },
     /// The same in percent of another page policy's.
     MemoryTimeShare { workload: String, pages: String, of_pages: String },
+    /// Time of a whole program in a setting, its serial parts included, in seconds.
+    WholeTime { program: String, setting: String },
     /// Change of the CPU time of a parallel section against another setting: its time on all CPUs that the
     /// program has.
     ParallelTime { program: String, setting: String, over: String },
@@ -186,6 +194,7 @@ impl Measure {
             | Measure::MissesChangeLead { policy, .. }
             | Measure::SharedMissesSaved { policy, .. }
             | Measure::ExecutionTime { policy, .. }
+            | Measure::PagesTouched { policy, .. }
             | Measure::BusyMissRate { policy, .. }
             | Measure::IdleShare { policy, .. }
             | Measure::IdleRise { policy, .. }
@@ -231,6 +240,7 @@ impl Measure {
             | Measure::TimeChangeOver { policy, over, .. }
             | Measure::LocalRise { policy, over, .. }
             | Measure::CpuTimeOver { policy, over, .. } => (Named::Policy, vec![policy, over]),
+            Measure::WholeTime { setting, .. } => (Named::Setting, vec![setting]),
             Measure::MemoryTime { pages, .. } => (Named::Pages, vec![pages]),
             Measure::MemoryTimeShare { pages, of_pages, .. } => (Named::Pages, vec![pages, of_pages]),
             Measure::LastBusyUnit { order } | Measure::OptimalCases { order } => (Named::Order, vec![order]),

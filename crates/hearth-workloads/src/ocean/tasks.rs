@@ -1,7 +1,7 @@
 //! The task-parallel program: each phase of a step is a task for each process's strip of rows, which goes from one
 //! side to the other.
 
-use super::basin::{Basin, EQUATIONS};
+use super::basin::{Basin, DIFFERENCE, LAMBDAS_SQUARED, MEAN};
 use super::relaxation::{MOST_SWEEPS, TOLERANCE};
 use super::{DESCRIPTION, STEPS};
 use crate::cool::{Invocation, Process, built};
@@ -36,18 +36,18 @@ pub const DESCRIPTION_130: Description = Description {
 };
 
 /// Sets the program up for 192 x 192 points; see [`crate::build_invoked`]. Scale cuts the number of time steps.
-pub fn build_192(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
-    build(DESCRIPTION_192, 192, memory, scale, seed, invocation)
+pub fn build_192(memory: &Memory, scale: f64, _seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_192, 192, memory, scale, invocation)
 }
 
 /// The same for 146 x 146 points.
-pub fn build_146(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
-    build(DESCRIPTION_146, 146, memory, scale, seed, invocation)
+pub fn build_146(memory: &Memory, scale: f64, _seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_146, 146, memory, scale, invocation)
 }
 
 /// The same for 130 x 130 points.
-pub fn build_130(memory: &Memory, scale: f64, seed: u64, invocation: &Invocation) -> Built {
-    build(DESCRIPTION_130, 130, memory, scale, seed, invocation)
+pub fn build_130(memory: &Memory, scale: f64, _seed: u64, invocation: &Invocation) -> Built {
+    build(DESCRIPTION_130, 130, memory, scale, invocation)
 }
 
 fn build(
@@ -55,12 +55,11 @@ fn build(
     side: usize,
     memory: &Memory,
     scale: f64,
-    seed: u64,
     invocation: &Invocation,
 ) -> Built {
     let name = description.name;
     let (steps, parts) = (scaled(STEPS, scale), invocation.processes);
-    let basin = Basin::new(memory, side, Placement::FirstTouch, seed, parts);
+    let basin = Basin::new(memory, side, Placement::FirstTouch, parts);
     let ocean = Ocean { basin: Rc::new(basin), parts };
     let checked = Rc::clone(&ocean.basin);
     let master = Box::new(move |cpu: &mut Cpu<'_>, master: &Process| ocean.direct(cpu, master, steps));
@@ -84,14 +83,31 @@ impl Ocean {
     /// What the master does.
     fn direct(&self, cpu: &mut Cpu<'_>, master: &Process, steps: usize) {
         self.set_up(cpu, master);
+        self.begin(cpu, master);
         cpu.mark_parallel(true);
-        for _ in 0..steps {
+        for step in 1..=steps {
             self.phase(cpu, master, |basin, cpu, rows, _| basin.begin_step(cpu, rows));
+            self.phase(cpu, master, |basin, cpu, rows, _| basin.carry(cpu, rows));
             self.phase(cpu, master, |basin, cpu, rows, _| basin.accelerate(cpu, rows));
-            (0..EQUATIONS.len()).for_each(|number| self.solve(cpu, master, number));
-            self.phase(cpu, master, |basin, cpu, rows, _| basin.end_step(cpu, rows));
+            self.solve(cpu, master, DIFFERENCE);
+            self.phase(cpu, master, |basin, cpu, rows, part| basin.sum_changes(cpu, rows, part));
+            let sum = self.basin.solver.total(cpu);
+            self.phase(cpu, master, move |basin, cpu, rows, _| basin.conserve(cpu, rows, sum));
+            self.solve(cpu, master, MEAN);
+            self.phase(cpu, master, move |basin, cpu, rows, _| basin.end_step(cpu, rows, step == steps));
         }
         cpu.mark_parallel(false);
+    }
+
+    /// Finds the circulation.
+    fn begin(&self, cpu: &mut Cpu<'_>, master: &Process) {
+        self.phase(cpu, master, |basin, cpu, rows, _| basin.pose_circulation(cpu, rows));
+        self.relax(cpu, master, DIFFERENCE);
+        self.phase(cpu, master, |basin, cpu, rows, part| {
+            basin.keep_circulation(cpu, rows.clone());
+            basin.sum_circulation(cpu, rows, part);
+        });
+        self.basin.set_circulating(cpu);
     }
 
     fn phase(
@@ -105,18 +121,22 @@ impl Ocean {
     }
 
     /// Solves an equation, starting from the solution of the step before.
-    fn solve(&self, cpu: &mut Cpu<'_>, master: &Process, number: usize) {
-        self.phase(cpu, master, move |basin, cpu, rows, part| {
-            basin.solver.size(cpu, &basin.equation(number), rows, part);
-        });
-        let wanted = self.basin.solver.total(cpu) * TOLERANCE * TOLERANCE;
+    fn solve(&self, cpu: &mut Cpu<'_>, master: &Process, equation: usize) {
+        self.phase(cpu, master, move |basin, cpu, rows, _| basin.pose(cpu, rows, equation));
+        self.relax(cpu, master, equation);
+        self.phase(cpu, master, move |basin, cpu, rows, _| basin.keep(cpu, rows, equation));
+    }
+
+    /// Relaxes what the solver was given, until nothing moves any more.
+    fn relax(&self, cpu: &mut Cpu<'_>, master: &Process, equation: usize) {
+        let lambda_squared = LAMBDAS_SQUARED[equation];
         for _ in 0..MOST_SWEEPS {
             for colour in 0..2 {
                 self.phase(cpu, master, move |basin, cpu, rows, part| {
-                    basin.solver.relax(cpu, &basin.equation(number), rows, part, colour);
+                    basin.solver.relax(cpu, lambda_squared, rows, part, colour);
                 });
             }
-            if self.basin.solver.total(cpu) <= wanted {
+            if self.basin.solver.largest(cpu) <= TOLERANCE {
                 return;
             }
         }
@@ -129,9 +149,8 @@ impl Ocean {
             for part in 0..self.parts {
                 let rows = self.rows(part);
                 // The rings belong to the first and to the last part.
-                let start = if part == 0 { 0 } else { rows.start * stride };
-                let end = if part + 1 == self.parts { field.len() } else { rows.end * stride };
-                master.distribute_part(cpu, field, start..end, part);
+                let Range { start, end } = self.basin.with_ring(rows);
+                master.distribute_part(cpu, field, start * stride..end * stride, part);
             }
             start::set_up(cpu, field);
         }
@@ -146,7 +165,7 @@ mod tests {
     #[test]
     fn any_number_of_processes_comes_to_the_right_result() {
         run_with_any_number_of_processes(|memory, invocation| {
-            build(DESCRIPTION_192, 24, memory, 0.3, 1, invocation)
+            build(DESCRIPTION_192, 24, memory, 0.13, invocation)
         });
     }
 }
