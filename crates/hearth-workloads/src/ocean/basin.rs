@@ -1,9 +1,9 @@
-//! The equations of motion, and the fields that they are about: those of SPLASH's Ocean, with its numbers.
+//! The equations of motion, and the fields that they are about: those of SPLASH's Ocean, with its numbers but one.
 //!
 //! For each layer, `d/dt laplace(psi) = J(laplace(psi) + f, psi) + wind - friction * laplace^3(psi)`, and both layers
 //! feel the interface between them. What changes is solved for as the difference of the layers, and their mean.
 
-use super::relaxation::{Relaxation, TOLERANCE};
+use super::relaxation::{Relaxation, TOLERANCE, left_over};
 use crate::r3000::{ADD, LOOP, MULTIPLY, SECOND_WORD};
 use hearth_hardware::Placement;
 use hearth_sim::memory::{Array, Code, Memory};
@@ -30,6 +30,8 @@ const REDUCED_GRAVITY: f64 = 0.02;
 const FRICTION: f64 = 8e9;
 /// The wind's stress over the density of water, m^2/s^2.
 const WIND: f64 = 0.5e-4;
+/// How far a stream function goes in a step at most, in m^2/s: for the check. (In 16 steps none goes farther than 340.)
+const MOST_JUMP: f64 = 400.0;
 /// How far the interface reaches: 1/m^2.
 const LAMBDA_SQUARED: f64 = CORIOLIS * CORIOLIS * DEPTH / (DEPTHS[0] * DEPTHS[1] * REDUCED_GRAVITY);
 
@@ -282,8 +284,9 @@ impl Basin {
         self.rows_done.set(self.rows_done.get() + rows.len());
         self.each_point(cpu, rows.clone(), AHEAD, |cpu, at| {
             let [difference, mean] = [DIFFERENCE, MEAN].map(|number| self.changes[number].get(cpu, at));
-            self.layers[0].rate.set(cpu, at, mean + SHARES[1] * difference);
-            self.layers[1].rate.set(cpu, at, mean - SHARES[0] * difference);
+            for (number, layer) in self.layers.iter().enumerate() {
+                layer.rate.set(cpu, at, rate(mean, difference, number));
+            }
             cpu.compute(LAYERS_CYCLES);
         });
         for layer in &self.layers {
@@ -402,17 +405,20 @@ impl Basin {
         }
     }
 
-    /// All rows went all steps ahead, the last equation is solved, the currents are finite, and no layer has gained
-    /// water.
+    /// All rows went all steps ahead, the equations are solved, no layer has gained water, and the layers went where
+    /// the solutions say.
     pub fn check(&self, steps: usize) -> Result<(), String> {
         let rows = steps * self.side;
         if self.rows_done.get() != rows {
             return Err(format!("{} of {rows} rows went ahead", self.rows_done.get()));
         }
-        // When a colour has moved by the tolerance at most, the other has four such neighbours.
-        let left = self.solver.left_over(LAMBDAS_SQUARED[MEAN]);
-        if !left.is_finite() || left > 8.0 * TOLERANCE {
-            return Err(format!("{left:e} of the last equation is not solved"));
+        // When a colour has moved by the tolerance at most, a point of the other has four such neighbours.
+        for number in [DIFFERENCE, MEAN] {
+            let rhs = |at| self.forces[number].peek(at) * SPACING * SPACING;
+            let left = left_over(self.side, LAMBDAS_SQUARED[number], &self.guesses[number], rhs);
+            if !left.is_finite() || left > 4.0 * TOLERANCE {
+                return Err(format!("{left:e} of equation {number} is not solved"));
+            }
         }
         let changes = &self.changes[DIFFERENCE];
         let (sum, size) = (0..changes.len())
@@ -420,6 +426,19 @@ impl Basin {
             .fold((0.0, 0.0), |(sum, size), change| (sum + change, size + change.abs()));
         if !size.is_finite() || size == 0.0 || f64::abs(sum) > 1e-9 * size {
             return Err(format!("the layers have gained {sum:e} of {size:e}"));
+        }
+        for (number, layer) in self.layers.iter().enumerate() {
+            for at in 0..layer.now.len() {
+                let [difference, mean] = [DIFFERENCE, MEAN].map(|equation| self.changes[equation].peek(at));
+                let rate = rate(mean, difference, number);
+                let start = layer.now.peek(at) - 2.0 * STEP * rate;
+                let jump = (layer.before.peek(at) - start).abs();
+                if layer.rate.peek(at) != rate || !jump.is_finite() || jump > MOST_JUMP {
+                    return Err(format!(
+                        "layer {number} jumps by {jump:e} at point {at}, its rate is {rate:e}"
+                    ));
+                }
+            }
         }
         Ok(())
     }
@@ -430,6 +449,11 @@ fn arches(at: f64) -> f64 {
     let within = at.fract();
     let height = 4.0 * within * (1.0 - within);
     if (at as u64).is_multiple_of(2) { height } else { -height }
+}
+
+/// How fast a layer's stream function changes, from the changes of the mean and of the difference.
+fn rate(mean: f64, difference: f64, layer: usize) -> f64 {
+    if layer == 0 { mean + SHARES[1] * difference } else { mean - SHARES[0] * difference }
 }
 
 /// Twelve times Arakawa's Jacobian of two fields around a point, for a spacing of 1: each is given as

@@ -7,7 +7,7 @@
 //! matrices that are as large as the grid. (Holland, "The Role of Mesoscale Eddies in the General Circulation of the
 //! Ocean", Journal of Physical Oceanography 1978; Ocean of the first SPLASH, by Singh, Weber and Gupta, Computer
 //! Architecture News 1992, which the second paper cites. Its successor in the second SPLASH says what it changed: the
-//! solver and how grids are cut. The equations, the order of a step and all numbers are from there.)
+//! solver and how grids are cut. The equations, the order of a step and all numbers but friction are from there.)
 
 mod basin;
 mod relaxation;

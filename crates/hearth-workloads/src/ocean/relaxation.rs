@@ -112,18 +112,18 @@ impl Relaxation {
     fn all_found(&self, cpu: &mut Cpu<'_>) -> impl Iterator<Item = f64> {
         (0..self.found.len()).step_by(APART).map(|at| self.found.get(cpu, at))
     }
+}
 
-    /// By how much the equation that was solved last is not met, at the worst point.
-    pub fn left_over(&self, lambda_squared: f64) -> f64 {
-        let (side, stride) = (self.side, self.side + 2);
-        let points = (1..=side).flat_map(|row| (1..=side).map(move |column| row * stride + column));
-        let left = points.map(|at| {
-            let sum: f64 = [at - 1, at + 1, at - stride, at + stride].map(|at| self.q.peek(at)).iter().sum();
-            (sum - (4.0 + lambda_squared) * self.q.peek(at) - self.rhs.peek(at)).abs()
-        });
-        // A NaN is the worst of all.
-        left.fold(0.0, |worst, left| if left <= worst { worst } else { left })
-    }
+/// By how much a solution does not meet an equation, at the worst point; `rhs` is times the square of the spacing.
+pub fn left_over(side: usize, lambda_squared: f64, q: &Array<f64>, rhs: impl Fn(usize) -> f64) -> f64 {
+    let stride = side + 2;
+    let points = (1..=side).flat_map(|row| (1..=side).map(move |column| row * stride + column));
+    let left = points.map(|at| {
+        let sum: f64 = [at - 1, at + 1, at - stride, at + stride].map(|at| q.peek(at)).iter().sum();
+        (sum - (4.0 + lambda_squared) * q.peek(at) - rhs(at)).abs()
+    });
+    // A NaN is the worst of all.
+    left.fold(0.0, |worst, left| if left <= worst { worst } else { left })
 }
 
 /// By how much more than all the way a point is best moved: Young's factor.
