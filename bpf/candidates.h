@@ -55,7 +55,9 @@ static __always_inline s64 running_rank(struct hearth_task *tc, s32 cpu)
 }
 
 /* The queue whose head ranks first here, the own ones aside: the first of each cell, for all
- * queues of a cell but the own one grant the same credit. */
+ * queues of a cell but the own one grant the same credit. Only from where more waits: a clock says
+ * what tasks have had since long ago, so by clocks alone a CPU that is ahead would draw until the
+ * others have caught up, and have too many by then. */
 verified_alone int offer_elsewhere(s32 cpu)
 {
 	u32 index = shape_index(published), part = part_of(shape_at(index), cpu);
@@ -74,7 +76,7 @@ verified_alone int offer_elsewhere(s32 cpu)
 		if (!(occupied >> occupied_bit(cell) & 1))
 			continue;
 		first = cell_ctx(index << QUEUE_CPU_BITS | cell)->first;
-		if (first < 0 || first == cpu)
+		if (first < 0 || first == cpu || !is_heavier(first, cpu))
 			continue;
 		usage = head_usage(shared_queue(first));
 		if (usage == NO_USAGE)

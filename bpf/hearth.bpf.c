@@ -93,7 +93,10 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	usage_wait(tc, cpu, lag);
-	usage_request(p, tc);
+	if (cpu_ctx(at)->yields && cpu_ctx(at)->last_pid == p->pid)
+		request_more(p, tc);
+	else
+		usage_request(p, tc);
 	now = scx_bpf_now();
 	wait_begin(tc, now);
 	if (!run_queue_insert(p, tc, enq_flags))
@@ -169,7 +172,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (cc->has_member && take_member(cpu))
 		return;
 	move_fragment(cpu);
-	if (is_runnable && cc->expired) {
+	if (is_runnable && (cc->expired || !cc->yields)) {
 		tc = task_ctx(prev);
 		if (tc && !leaves(prev, tc, cpu)) {
 			usage_update(prev, tc);
@@ -202,11 +205,21 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
+	cc->yields = false;
 	running_note(tc, cpu, now);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
 		decision_tell(prev, tc, cpu);
 	}
+}
+
+/* sched_yield: anybody who waits goes first, unless the task was to stop anyway. That its slice has
+ * ended does not tell that it yields: the kernel may ask a CPU twice what runs next. */
+bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *to)
+{
+	cpu_ctx(scx_bpf_task_cpu(from))->yields = true;
+	task_set_slice(from, 0);
+	return false;
 }
 
 /* ---- A task runs ---- */
@@ -258,6 +271,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	cc->last_pid = p->pid;
 	cc->is_held = false;
 	cc->expired = false;
+	cc->yields = false;
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu, now);
 }
@@ -423,6 +437,7 @@ struct sched_ext_ops hearth_ops = {
 	.select_cpu = (void *)hearth_select_cpu,
 	.enqueue = (void *)hearth_enqueue,
 	.dispatch = (void *)hearth_dispatch,
+	.yield = (void *)hearth_yield,
 	.tick = (void *)hearth_tick,
 	.running = (void *)hearth_running,
 	.stopping = (void *)hearth_stopping,

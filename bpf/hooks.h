@@ -64,6 +64,9 @@ HOOK(bool, may_take, (struct task_struct * p, struct hearth_task *tc, s32 cpu), 
 
 /* ---- What a CPU runs ---- */
 
+/* Whether a CPU that has work may draw from another: that one's tasks weigh more. */
+HOOK(bool, is_heavier, (s32 other, s32 cpu), weight_at(other) > weight_at(cpu))
+
 /* Offers a task that is not first in its queue; takes it by its pid, or any such. */
 HOOK_DO(offer_searched, (s32 cpu))
 HOOK(bool, take_searched, (s32 pid, s32 cpu), false)

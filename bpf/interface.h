@@ -308,6 +308,9 @@ struct hearth_task {
 	s32 attached_cpu;
 	/* It came from another class, and has not waited since; see false_waits.h. */
 	u32 has_joined;
+	/* Its weight, as it is counted where it waits. */
+	u32 counted_weight;
+	u32 pad;
 };
 
 #define HEARTH_DUMP_BYTES 32768

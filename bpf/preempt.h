@@ -26,12 +26,25 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 	tc->request = asks < most ? asks : most;
 }
 
+/* A task has yielded, and others wait: it asks for a quantum more each time, so that they go first,
+ * one after the other. */
+static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
+{
+	u64 most = weighed(sums.lag_limit, tc->inverse_weight);
+	u64 asks = tc->request + weighed(policy.quantum_ns, tc->inverse_weight);
+
+	usage_request(p, tc);
+	if (asks > tc->request)
+		tc->request = asks < most ? asks : most;
+}
+
 /* Notes what who wakes is compared with. */
 static __always_inline void running_note(struct hearth_task *tc, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
 
 	cc->inverse_weight = tc->inverse_weight;
+	cc->weight = tc->weight;
 	cc->running_usage = usage_of(tc);
 	cc->running_request = tc->request;
 	cc->noted_ns = now;

@@ -147,6 +147,7 @@ verified_alone int queue_leave(struct hearth_task *tc __arg_nonnull)
 	if (queue < 0)
 		return 0;
 	queue_uncount(tc->counted, queue);
+	__sync_fetch_and_add(&queue_ctx(queue)->weight, -(s64)tc->counted_weight);
 	if (queue_ctx(queue)->head_is_known)
 		queue_ctx(queue)->head_is_known = false;
 	else
@@ -179,6 +180,8 @@ verified_alone s32 queue_come(struct task_struct *p __arg_trusted,
 
 	tc->queue = queue;
 	tc->counted = counted;
+	tc->counted_weight = tc->weight;
+	__sync_fetch_and_add(&queue_ctx(queue)->weight, (s64)tc->weight);
 	queue_ages(queue, p->scx.runnable_at, __sync_fetch_and_add(&queue_ctx(queue)->waiting, 1));
 	if (usage < head_usage(queue))
 		head_set(queue, usage);

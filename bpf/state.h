@@ -106,6 +106,8 @@ struct queue_ctx {
 	u64 head;
 	/* Tasks in the queue, or moved from it to a CPU where they will run. */
 	s64 waiting;
+	/* The sum of their weights. */
+	s64 weight;
 	/* Of these, such as may run on other CPUs, in a pinned queue; see places.h. */
 	s64 strays;
 	/* Of these, members of gangs; see gangs.h. */
@@ -146,8 +148,7 @@ struct cpu_ctx {
 	/* A higher class has it, until a task runs here or it idles: what waits here waits for
 	 * nobody. (Dispatch is called meanwhile, too.) */
 	bool is_held;
-	/* The task that ran here last was made to stop, by the tick or for another; if not, it
-	 * yields. */
+	/* The task that ran here last was made to stop, by the tick or for another. */
 	bool expired;
 	/* A member of a gang runs. */
 	bool runs_member;
@@ -155,9 +156,10 @@ struct cpu_ctx {
 	/* Since when it idles, or last began to, and for how long it usually does. */
 	u64 idle_since;
 	u64 usually_idle_ns;
-	/* Of the task that ran last: what credits count for here (credit.h), and which it was,
-	 * running or not. */
+	/* Of the task that ran last: what credits count for here (credit.h), its weight, and which
+	 * it was, running or not. */
 	u32 inverse_weight;
+	u32 weight;
 	s32 last_pid;
 	/* What the task asks for that would go on here; see candidates.h. */
 	u64 kept_request;
@@ -181,6 +183,8 @@ struct cpu_ctx {
 	/* When it last looked at what waits for others, and whether it does now; see moves.h. */
 	u64 looked_ns;
 	bool looks_elsewhere;
+	/* The task that runs here yields. */
+	bool yields;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
 	/* See decisions.h. */
@@ -240,6 +244,12 @@ static __always_inline struct cpu_ctx *cpu_ctx(s32 cpu)
 static __always_inline struct queue_ctx *queue_ctx(s32 queue)
 {
 	return &queue_ctxs[queue & (NR_CPU_QUEUES - 1)];
+}
+
+/* The sum of weights of the tasks that wait for a CPU, and of the one that runs there. */
+static __always_inline u64 weight_at(s32 cpu)
+{
+	return queue_ctx(cpu)->weight + queue_ctx(pinned_queue(cpu))->weight + cpu_ctx(cpu)->weight;
 }
 
 static __always_inline struct hearth_stats *stats_of(s32 cpu)

@@ -62,13 +62,24 @@ static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 	return is_virtual_time() ? no_further_behind(usage, clock, lag) : usage;
 }
 
+/* A task comes from another CPU, where the clock is another. */
+static __always_inline void usage_no_further(struct hearth_task *tc, s32 cpu)
+{
+	u64 clock = cpu_ctx(cpu)->clock;
+
+	if (tc->last_cpu != cpu && tc->usage > clock)
+		tc->usage = clock;
+}
+
 /* A task comes to a CPU that was idle; a new one begins with its clock. */
 static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	if (tc->last_cpu >= 0)
-		tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
-	else if (is_virtual_time())
+	if (!is_virtual_time())
+		return;
+	if (tc->last_cpu < 0)
 		tc->usage = cpu_ctx(cpu)->clock;
+	usage_no_further(tc, cpu);
+	tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
 }
 
 /* A task comes to wait for a CPU, or waits again. */
@@ -104,15 +115,28 @@ static __always_inline void usage_catch_up(struct hearth_task *tc, s32 cpu)
 				      weighed(sums.lag_limit, tc->inverse_weight));
 }
 
+/* The clock goes along with a task, but not with a light one that comes before its time: it may be
+ * far ahead, for a slice is charged manifold, and yet run before those that wait, if they yielded
+ * or it had waited for too long. */
+static __always_inline void clock_go(struct hearth_task *tc, s32 cpu)
+{
+	if (tc->usage <= cpu_ctx(cpu)->clock)
+		return;
+	if (tc->inverse_weight > COMMON_INVERSE && (head_usage(shared_queue(cpu)) < tc->usage ||
+						    head_usage(pinned_queue(cpu)) < tc->usage))
+		return;
+	cpu_ctx(cpu)->clock = tc->usage;
+}
+
 /* A task begins to run, or goes on after its slice, and the clock with it. It may have come to
- * wait before the clock was moved by one from far ahead, or wait on another CPU. */
+ * wait before the clock was moved, or wait on another CPU. */
 static __always_inline void usage_run(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (!is_virtual_time())
 		return;
+	usage_no_further(tc, cpu);
 	tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
-	if (tc->usage > cpu_ctx(cpu)->clock)
-		cpu_ctx(cpu)->clock = tc->usage;
+	clock_go(tc, cpu);
 }
 
 #endif

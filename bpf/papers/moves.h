@@ -39,6 +39,14 @@ static __always_inline void look_begin(s32 cpu, bool is_runnable, u64 now)
 static __always_inline void usage_request(struct task_struct *p, struct hearth_task *tc)
 {
 }
+static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
+{
+}
+static __always_inline bool is_heavier(s32 other, s32 cpu)
+{
+	return true;
+}
+
 static __always_inline void move_is_paid(struct task_struct *p, struct hearth_task *tc, s32 cpu)
 {
 }

@@ -432,6 +432,10 @@ shared! {
         pub attached_cpu: i32,
         /// Not 0: it came from another class, and has not waited since (`bpf/false_waits.h`).
         pub has_joined: u32,
+        /// Its weight, as it is counted where it waits.
+        pub counted_weight: u32,
+        /// Nothing.
+        pub pad: u32,
     }
 }
 

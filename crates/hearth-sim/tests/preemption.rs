@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use hearth_machine::Machine;
 use hearth_policy::Policy;
+use hearth_sim::program::Body;
 
 mod steady;
 use steady::*;
@@ -87,5 +91,79 @@ fn who_wakes_beside_a_computation_may_be_ahead_by_more_than_a_quantum_and_less_t
             let lead = lead_ns(&machine, weight);
             assert!((quantum_ns..credits_ns).contains(&lead), "{}, weight {weight}: {lead} ns", machine.name);
         }
+    }
+}
+
+/// For how long, at most, a task waits that wakes on one CPU now and then, beside one that computes and one of so much
+/// weight. The one that computes yields at times, so that the other runs though it may have had more.
+fn longest_wait_ns(weight: u32) -> u64 {
+    const SLEEPS: u64 = 5 * MS;
+    let result = run(
+        "fair",
+        vec![
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                cpu.sleep_ns(100 * MS);
+                for _ in 0..60 {
+                    compute_ns(cpu, 50 * US);
+                    cpu.sleep_ns(SLEEPS);
+                }
+            }),
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                for _ in 0..20 {
+                    spin(cpu, 20);
+                    cpu.yield_now();
+                }
+            }),
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                cpu.set_weight(cpu.task(), weight);
+                spin(cpu, 200);
+            }),
+        ],
+    );
+    let wakes: Vec<_> = ran(&result, 0).into_iter().filter(|one| one.start_ns > 90 * MS).collect();
+    wakes.windows(2).map(|pair| between_ns(pair).saturating_sub(SLEEPS)).max().unwrap()
+}
+
+#[test]
+fn a_light_task_that_runs_though_it_has_had_more_makes_nobody_late() {
+    let (alike, light) = (longest_wait_ns(100), longest_wait_ns(1));
+    assert!(alike < 5 * MS && light < 5 * MS, "{alike} ns, beside a light one {light}");
+}
+
+/// How long 50 ms of computing take on one CPU, beside so many tasks that yield until it is done.
+fn beside_yielding_ns(yielding: usize) -> u64 {
+    let done_ns = Rc::new(Cell::new(0));
+    let computes = Rc::clone(&done_ns);
+    let mut tasks: Vec<Body> = vec![Box::new(move |cpu| {
+        only(cpu, &[HERE]);
+        spin(cpu, 50);
+        computes.set(cpu.now_ns());
+    })];
+    tasks.extend((0..yielding).map(|_| -> Body {
+        let done_ns = Rc::clone(&done_ns);
+        Box::new(move |cpu| {
+            only(cpu, &[HERE]);
+            while done_ns.get() == 0 {
+                compute_ns(cpu, 5 * US);
+                cpu.yield_now();
+            }
+        })
+    }));
+    run("fair", tasks);
+    done_ns.get()
+}
+
+#[test]
+fn tasks_that_yield_to_each_other_leave_the_cpu_to_one_that_computes() {
+    for yielding in [1, 2, 3, 6] {
+        let took_ns = beside_yielding_ns(yielding);
+        let share_ns = 50 * MS * (yielding as u64 + 1);
+        assert!(
+            took_ns <= share_ns,
+            "beside {yielding} it took {took_ns} ns, with its fair share {share_ns}"
+        );
     }
 }
