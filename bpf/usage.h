@@ -62,24 +62,18 @@ static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 	return is_virtual_time() ? no_further_behind(usage, clock, lag) : usage;
 }
 
-/* A task comes from another CPU, where the clock is another. */
-static __always_inline void usage_no_further(struct hearth_task *tc, s32 cpu)
+/* A task is placed on a CPU that was idle. A new one begins with its clock, and so does one from
+ * another CPU that is ahead of it. */
+static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	u64 clock = cpu_ctx(cpu)->clock;
 
-	if (tc->last_cpu != cpu && tc->usage > clock)
-		tc->usage = clock;
-}
-
-/* A task comes to a CPU that was idle; a new one begins with its clock. */
-static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
-{
 	if (!is_virtual_time())
 		return;
-	if (tc->last_cpu < 0)
-		tc->usage = cpu_ctx(cpu)->clock;
-	usage_no_further(tc, cpu);
-	tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
+	if (tc->last_cpu < 0 || (tc->last_cpu != cpu && tc->usage > clock))
+		tc->usage = clock;
+	else
+		tc->usage = no_further_behind(tc->usage, clock, weighed(lag, tc->inverse_weight));
 }
 
 /* A task comes to wait for a CPU, or waits again. */
@@ -134,7 +128,6 @@ static __always_inline void usage_run(struct hearth_task *tc, s32 cpu, u64 lag)
 {
 	if (!is_virtual_time())
 		return;
-	usage_no_further(tc, cpu);
 	tc->usage = usage_raised(tc->usage, cpu, weighed(lag, tc->inverse_weight));
 	clock_go(tc, cpu);
 }

@@ -271,15 +271,11 @@ fn draws_of_a_busy_cpu(crowd: usize) -> Vec<u64> {
 #[test]
 fn a_busy_cpu_draws_what_waits_elsewhere_once_a_quantum_at_most() {
     let quantum_ns = Policy::load("fair").unwrap().quantum_ns;
-    for crowd in [4, 8, 16] {
+    for crowd in [8, 16, 32] {
         let draws = draws_of_a_busy_cpu(crowd);
-        let soonest = draws.windows(2).map(|pair| pair[1] - pair[0]).min();
+        let soonest = draws.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap();
         // From the look until the task runs it takes a switch, more or less.
-        assert!(
-            soonest.is_none_or(|ns| ns > quantum_ns - 100 * US),
-            "of {crowd} one after {soonest:?} ns: {draws:?}"
-        );
-        assert!(!draws.is_empty(), "of {crowd} none was drawn");
+        assert!(soonest > quantum_ns - 100 * US, "of {crowd} one after {soonest} ns: {draws:?}");
     }
 }
 
