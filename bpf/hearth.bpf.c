@@ -206,6 +206,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	task_set_slice(prev, slice_of(tc, cpu));
 	cc->expired = false;
 	cc->yields = false;
+	cc->yields_at_tick = false;
 	running_note(tc, cpu, now);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
@@ -214,11 +215,19 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 }
 
 /* sched_yield: anybody who waits goes first, unless the task was to stop anyway. That its slice has
- * ended does not tell that it yields: the kernel may ask a CPU twice what runs next. */
+ * ended does not tell that it yields: the kernel may ask a CPU twice what runs next. If nobody
+ * waits the task goes on until the next tick, without a question, and yields then. */
 bool BPF_STRUCT_OPS(hearth_yield, struct task_struct *from, struct task_struct *to)
 {
-	cpu_ctx(scx_bpf_task_cpu(from))->yields = true;
-	task_set_slice(from, 0);
+	s32 cpu = scx_bpf_task_cpu(from);
+	struct cpu_ctx *cc = cpu_ctx(cpu);
+
+	cc->yields = yields_to_anyone(cpu);
+	cc->yields_at_tick = !cc->yields;
+	if (cc->yields)
+		task_set_slice(from, 0);
+	else if (from->scx.slice < policy.tick_ns)
+		task_set_slice(from, 2 * policy.tick_ns);
 	return false;
 }
 
@@ -272,6 +281,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	cc->is_held = false;
 	cc->expired = false;
 	cc->yields = false;
+	cc->yields_at_tick = false;
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu, now);
 }
@@ -291,9 +301,10 @@ void BPF_STRUCT_OPS(hearth_tick, struct task_struct *p)
 	plan_follow(p, tc);
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu, scx_bpf_now());
-	if (leaves(p, tc, cpu))
+	cc->yields |= cc->yields_at_tick;
+	if (cc->yields || leaves(p, tc, cpu))
 		task_set_slice(p, 0);
-	if (!p->scx.slice)
+	if (!cc->yields && !p->scx.slice)
 		cc->expired = true;
 	look_for_late(cpu);
 	offer_to_idle(cpu);

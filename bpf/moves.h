@@ -457,6 +457,17 @@ static __always_inline bool is_away(struct task_struct *p, struct hearth_task *t
 	       (cpu_ctx(home)->is_idle || queued_at(cpu) > 0);
 }
 
+/* Whether who yields may have anyone to yield to, as far as counts tell. Who has declared a
+ * fragment yields to go there. */
+static __always_inline bool yields_to_anyone(s32 cpu)
+{
+	u32 index = shape_index(published);
+	struct hearth_shape *shape = shape_at(index);
+
+	return queued_at(cpu) > 0 || fragments_are_used ||
+	       first_with_work(index, part_of(shape, cpu)) < shape->nr_cells;
+}
+
 /* A CPU looks for work. One that would idle goes by what tasks have paid. One that has work looks
  * at that of others once a quantum: busy CPUs even out what their tasks have had, but a task that
  * sleeps for a moment is not to find another in its place. */

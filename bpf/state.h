@@ -183,8 +183,9 @@ struct cpu_ctx {
 	/* When it last looked at what waits for others, and whether it does now; see moves.h. */
 	u64 looked_ns;
 	bool looks_elsewhere;
-	/* The task that runs here yields. */
+	/* The task that runs here yields; or has, to nobody, and will at the next tick. */
 	bool yields;
+	bool yields_at_tick;
 	/* Tasks that have declared fragments whose home this is. */
 	s64 declared;
 	/* See decisions.h. */

@@ -42,6 +42,10 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
 {
 }
+static __always_inline bool yields_to_anyone(s32 cpu)
+{
+	return true;
+}
 static __always_inline bool is_heavier(s32 other, s32 cpu)
 {
 	return true;

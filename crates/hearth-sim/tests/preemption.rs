@@ -94,6 +94,30 @@ fn who_wakes_beside_a_computation_may_be_ahead_by_more_than_a_quantum_and_less_t
     }
 }
 
+/// How often a CPU goes on with the task that it ran, of some that each yield 400 times in 40 ms on CPUs of their own.
+fn kept(tasks: usize) -> u64 {
+    let yields = |cpu_of: usize| -> Body {
+        Box::new(move |cpu| {
+            only(cpu, &[cpu_of]);
+            for _ in 0..400 {
+                compute_ns(cpu, 100 * US);
+                cpu.yield_now();
+            }
+        })
+    };
+    let result = run("fair", (0..tasks).map(yields).collect());
+    result.dispatches.iter().map(|of_cpu| of_cpu.kept).sum()
+}
+
+#[test]
+fn who_yields_and_nobody_waits_goes_on_without_a_look_until_the_next_tick() {
+    for tasks in [1, 3, machine().cpus()] {
+        // In 40 ms there are ten ticks.
+        let (kept, most) = (kept(tasks), 20 * tasks as u64);
+        assert!((1..most).contains(&kept), "{tasks} tasks went on {kept} times");
+    }
+}
+
 /// For how long, at most, a task waits that wakes on one CPU now and then, beside one that computes and one of so much
 /// weight. The one that computes yields at times, so that the other runs though it may have had more.
 fn longest_wait_ns(weight: u32) -> u64 {
