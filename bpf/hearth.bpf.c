@@ -124,6 +124,14 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 
 /* ---- What a CPU runs next ---- */
 
+/* A task begins to run, or goes on: it neither yields nor is to stop. */
+static __always_inline void stretch_begin(struct cpu_ctx *cc)
+{
+	cc->expired = false;
+	cc->yields = false;
+	cc->yields_at_tick = false;
+}
+
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime
  * found it claimed, and the kernel tells nobody that an idle CPU stays idle. */
 static __always_inline void look_again(s32 cpu)
@@ -204,9 +212,7 @@ void BPF_STRUCT_OPS(hearth_dispatch, s32 cpu, struct task_struct *prev)
 	if (usage_of(tc) > least_usage(cpu))
 		tc->by_credit++;
 	task_set_slice(prev, slice_of(tc, cpu));
-	cc->expired = false;
-	cc->yields = false;
-	cc->yields_at_tick = false;
+	stretch_begin(cc);
 	running_note(tc, cpu, now);
 	if (tracing) {
 		decision_source(cpu, HEARTH_SOURCE_KEPT, NO_CPU);
@@ -279,9 +285,7 @@ void BPF_STRUCT_OPS(hearth_running, struct task_struct *p)
 	tc->runs++;
 	cc->last_pid = p->pid;
 	cc->is_held = false;
-	cc->expired = false;
-	cc->yields = false;
-	cc->yields_at_tick = false;
+	stretch_begin(cc);
 	cc->runs_member = is_member(tc);
 	running_note(tc, cpu, now);
 }

@@ -461,11 +461,7 @@ static __always_inline bool is_away(struct task_struct *p, struct hearth_task *t
  * fragment yields to go there. */
 static __always_inline bool yields_to_anyone(s32 cpu)
 {
-	u32 index = shape_index(published);
-	struct hearth_shape *shape = shape_at(index);
-
-	return queued_at(cpu) > 0 || fragments_are_used ||
-	       first_with_work(index, part_of(shape, cpu)) < shape->nr_cells;
+	return queued_at(cpu) > 0 || fragments_are_used || is_work_in(shape_index(published), cpu);
 }
 
 /* A CPU looks for work. One that would idle goes by what tasks have paid. One that has work looks

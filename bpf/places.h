@@ -224,4 +224,12 @@ verified_alone u32 first_with_work(u32 index, u32 part)
 	return cell;
 }
 
+/* Whether there is any for a CPU. */
+static __always_inline bool is_work_in(u32 index, s32 cpu)
+{
+	struct hearth_shape *shape = shape_at(index);
+
+	return first_with_work(index, part_of(shape, cpu)) < shape->nr_cells;
+}
+
 #endif

@@ -62,33 +62,30 @@ static __always_inline u64 usage_raised(u64 usage, s32 cpu, u64 lag)
 	return is_virtual_time() ? no_further_behind(usage, clock, lag) : usage;
 }
 
-/* A task is placed on a CPU that was idle. A new one begins with its clock, and so does one from
- * another CPU that is ahead of it. */
-static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
+/* A task comes to a CPU, a new one to its clock. Where it ran last it may be ahead of that up to
+ * `most_here`. */
+static __always_inline void usage_come(struct hearth_task *tc, s32 cpu, u64 most_here, u64 lag)
 {
-	u64 clock = cpu_ctx(cpu)->clock;
+	u64 clock = cpu_ctx(cpu)->clock, most = tc->last_cpu == cpu ? most_here : clock;
 
 	if (!is_virtual_time())
 		return;
-	if (tc->last_cpu < 0 || (tc->last_cpu != cpu && tc->usage > clock))
-		tc->usage = clock;
+	if (tc->usage > most || tc->last_cpu < 0)
+		tc->usage = most;
 	else
 		tc->usage = no_further_behind(tc->usage, clock, weighed(lag, tc->inverse_weight));
+}
+
+/* A task is placed on a CPU that was idle. */
+static __always_inline void usage_arrive(struct hearth_task *tc, s32 cpu, u64 lag)
+{
+	usage_come(tc, cpu, NO_USAGE, lag);
 }
 
 /* A task comes to wait for a CPU, or waits again. */
 static __always_inline void usage_wait(struct hearth_task *tc, s32 cpu, u64 lag)
 {
-	u64 clock = cpu_ctx(cpu)->clock, most = clock;
-
-	if (!is_virtual_time())
-		return;
-	if (tc->last_cpu == cpu)
-		most += tc->ahead_ns;
-	if (tc->usage > most || tc->last_cpu < 0)
-		tc->usage = most;
-	else
-		tc->usage = no_further_behind(tc->usage, clock, weighed(lag, tc->inverse_weight));
+	usage_come(tc, cpu, cpu_ctx(cpu)->clock + tc->ahead_ns, lag);
 }
 
 /* A CPU looks after another, or wakes it for a task. One that idles has given its time to nobody,

@@ -124,13 +124,6 @@ static __always_inline bool take_from_cpu(s32 other, s32 cpu)
 	       (queue_ctx(pinned_queue(other))->strays > 0 && take(pinned_queue(other), cpu));
 }
 
-static __always_inline bool is_work_in(u32 index, s32 cpu)
-{
-	struct hearth_shape *shape = shape_at(index);
-
-	return first_with_work(index, part_of(shape, cpu)) < shape->nr_cells;
-}
-
 /* Whether there is work of any rank, also in cells of the shape before. */
 static __always_inline bool is_work_for(s32 cpu)
 {
