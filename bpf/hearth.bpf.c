@@ -43,6 +43,7 @@ s32 BPF_STRUCT_OPS(hearth_select_cpu, struct task_struct *p, s32 prev_cpu, u64 w
 
 	if (!tc)
 		return prev_cpu;
+	waker_note(wake_flags);
 	plan_follow(p, tc);
 	run_note(p, tc);
 	if (is_planned(tc)) {
@@ -130,6 +131,7 @@ static __always_inline void stretch_begin(struct cpu_ctx *cc)
 	cc->expired = false;
 	cc->yields = false;
 	cc->yields_at_tick = false;
+	cc->sleeps_soon = false;
 }
 
 /* A CPU was claimed for a task that another has taken by now. A task that came in the meantime

@@ -6,7 +6,9 @@
  * Who has run for a quantum since it last slept asks for as long again, up to all credits together.
  * It is ordered by what it will have had, as by a deadline, and nothing of the first quantum is
  * left to it: who runs for a moment and sleeps goes first, as long as it has not had more by that.
- * Who sleeps now and then is left its quantum.
+ * Who sleeps now and then is left its quantum; so is who says that it is about to sleep, as it wakes
+ * another (SCX_WAKE_SYNC: for a pipe or a socket). It has more to wake that one for by then, and so
+ * sends many messages in a row, and has them read in a row.
  */
 #ifndef HEARTH_PREEMPT_H
 #define HEARTH_PREEMPT_H
@@ -50,13 +52,28 @@ static __always_inline void running_note(struct hearth_task *tc, s32 cpu, u64 no
 	cc->noted_ns = now;
 }
 
+/* The task that runs here wakes another. An interrupt that does says nothing of the task. */
+static __always_inline void waker_note(u64 wake_flags)
+{
+	if (wake_flags & SCX_WAKE_SYNC && !is_in_interrupt())
+		cpu_ctx(bpf_get_smp_processor_id())->sleeps_soon = true;
+}
+
+/* Whether who runs is left the rest of a quantum: what it asks for beyond that does not count. */
+static __always_inline bool is_left_its_quantum(struct cpu_ctx *cc, u64 now)
+{
+	return cc->sleeps_soon && now < cc->runs_since + policy.quantum_ns;
+}
+
 /* Whether a task of this usage comes before who runs by a quantum. Who runs is charged up
  * to now, not to the last tick. */
 static __always_inline bool comes_first(u64 usage, s32 cpu, u64 now)
 {
 	struct cpu_ctx *cc = cpu_ctx(cpu);
-	u64 running = cc->running_usage + cc->running_request;
+	u64 running = cc->running_usage;
 
+	if (!is_left_its_quantum(cc, now))
+		running += cc->running_request;
 	if (now > cc->noted_ns)
 		running += (now - cc->noted_ns) * cc->inverse_weight >> 16;
 	return usage + credit_here(policy.quantum_ns, cpu) < running;

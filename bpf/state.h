@@ -150,6 +150,8 @@ struct cpu_ctx {
 	bool is_held;
 	/* The task that ran here last was made to stop, by the tick or for another. */
 	bool expired;
+	/* The task that runs here is about to sleep, it said so since it began: see preempt.h. */
+	bool sleeps_soon;
 	/* A member of a gang runs. */
 	bool runs_member;
 

@@ -152,6 +152,21 @@ static __always_inline bool is_migration_disabled(struct task_struct *p)
 #define scx_bpf_dump(format, args...) with_numbers(scx_bpf_dump_bstr, format, args)
 #define scx_bpf_error(format, args...) with_numbers(scx_bpf_error_bstr, format, args)
 
+/* Interrupts, soft and hard, in the kernel's count of what forbids preemption. */
+#define INTERRUPTS 0xffff00
+
+/* That count of a CPU, from 6.15 on. */
+extern const int __preempt_count __ksym __weak;
+
+/* Whether this program runs in an interrupt, and the task that runs here has no part in it; also if
+ * that cannot be told. */
+static __always_inline bool is_in_interrupt(void)
+{
+	if (!bpf_ksym_exists(&__preempt_count))
+		return true;
+	return *(const int *)bpf_this_cpu_ptr(&__preempt_count) & INTERRUPTS;
+}
+
 static __always_inline void task_set_slice(struct task_struct *p, u64 slice)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_slice))

@@ -38,6 +38,9 @@ static __always_inline struct task_struct *dsq_first(u64 dsq_id)
 /* A simulated task leaves for another class when it does not run. */
 #define keeps_cpu(p) false
 
+/* Interrupts of the simulated kernel wake nobody as who is about to sleep. */
+#define is_in_interrupt() false
+
 static __always_inline bool is_migration_disabled(struct task_struct *p)
 {
 	return p->migration_disabled > 0;

@@ -42,6 +42,9 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
 {
 }
+static __always_inline void waker_note(u64 wake_flags)
+{
+}
 static __always_inline bool yields_to_anyone(s32 cpu)
 {
 	return true;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use hearth_machine::Machine;
 use hearth_policy::Policy;
-use hearth_sim::program::Body;
+use hearth_sim::program::{Body, Cpu, TaskId};
 
 mod steady;
 use steady::*;
@@ -49,6 +49,54 @@ fn who_wakes_preempts_one_that_computes_and_leaves_one_that_sleeps_its_quantum()
     // In a millisecond it is charged for less than the 50 us of the other, so that has had more.
     let heavy = preemptions("fair", 120 * MS, 8877);
     assert!(heavy < 30, "of great weight preempted {heavy} times");
+}
+
+/// One never sleeps, and wakes a reader elsewhere each 100 us, as `wake` does it; another wakes on its CPU each
+/// millisecond. How often that one preempts, and how long it is at most between two of its runs, after 20 ms.
+fn beside_a_writer(wake: fn(&mut Cpu<'_>, TaskId)) -> (usize, u64) {
+    let result = run(
+        "fair",
+        vec![
+            Box::new(move |cpu| {
+                only(cpu, &[HERE]);
+                let is_done = Rc::new(Cell::new(false));
+                let seen = is_done.clone();
+                let reader = cpu.fork("reader", move |cpu| {
+                    only(cpu, &[THERE, THERE + 1]);
+                    while !seen.get() {
+                        cpu.block();
+                    }
+                });
+                for sent in 1..=1_200 {
+                    compute_ns(cpu, 100 * US);
+                    is_done.set(sent == 1_200);
+                    wake(cpu, reader);
+                }
+            }),
+            Box::new(|cpu| {
+                only(cpu, &[HERE]);
+                for _ in 0..100 {
+                    cpu.sleep_ns(MS);
+                    compute_ns(cpu, 50 * US);
+                }
+            }),
+        ],
+    );
+    let runs: Vec<_> = ran(&result, 1).into_iter().filter(|one| one.start_ns > 20 * MS).collect();
+    let between = runs.windows(2).map(between_ns).max();
+    (result.dispatches[HERE].preempted as usize, between.unwrap())
+}
+
+#[test]
+fn who_says_that_it_is_about_to_sleep_is_left_its_quantum_and_no_more() {
+    let (writes, between_ns) = beside_a_writer(|cpu, reader| cpu.wake_and_sleep(reader));
+    let most_ns = MS + Policy::load("fair").unwrap().quantum_ns + 100 * US;
+    assert!(
+        writes == 0 && (2 * MS..most_ns).contains(&between_ns),
+        "preempted {writes} times; {between_ns} ns"
+    );
+    let (wakes, between_ns) = beside_a_writer(|cpu, reader| cpu.wake(reader));
+    assert!(wakes > 50 && between_ns < 2 * MS, "preempted {wakes} times; {between_ns} ns");
 }
 
 /// One computes on a CPU. When it has for long, another of so much weight wakes there again and again, for 80 us in 100.
