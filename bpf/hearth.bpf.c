@@ -93,11 +93,10 @@ void BPF_STRUCT_OPS(hearth_enqueue, struct task_struct *p, u64 enq_flags)
 		insert_local(p, tc, cpu, lag, enq_flags);
 		return;
 	}
-	usage_wait(tc, cpu, lag);
 	if (cpu_ctx(at)->yields && cpu_ctx(at)->last_pid == p->pid)
-		request_more(p, tc);
-	else
-		usage_request(p, tc);
+		yield_charge(tc);
+	usage_wait(tc, cpu, lag);
+	usage_request(p, tc);
 	now = scx_bpf_now();
 	wait_begin(tc, now);
 	if (!run_queue_insert(p, tc, enq_flags))

@@ -28,16 +28,11 @@ static __always_inline void usage_request(struct task_struct *p, struct hearth_t
 	tc->request = asks < most ? asks : most;
 }
 
-/* A task has yielded, and others wait: it asks for a quantum more each time, so that they go first,
- * one after the other. */
-static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
+/* A task has yielded, and others wait. It is charged for the quantum that it gives up, so that they
+ * go first, one after the other, and among them those that compute. */
+static __always_inline void yield_charge(struct hearth_task *tc)
 {
-	u64 most = weighed(sums.lag_limit, tc->inverse_weight);
-	u64 asks = tc->request + weighed(policy.quantum_ns, tc->inverse_weight);
-
-	usage_request(p, tc);
-	if (asks > tc->request)
-		tc->request = asks < most ? asks : most;
+	tc->usage += policy.quantum_ns * tc->inverse_weight >> 16;
 }
 
 /* Notes what who wakes is compared with. */

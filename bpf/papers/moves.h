@@ -39,7 +39,7 @@ static __always_inline void look_begin(s32 cpu, bool is_runnable, u64 now)
 static __always_inline void usage_request(struct task_struct *p, struct hearth_task *tc)
 {
 }
-static __always_inline void request_more(struct task_struct *p, struct hearth_task *tc)
+static __always_inline void yield_charge(struct hearth_task *tc)
 {
 }
 static __always_inline void waker_note(u64 wake_flags)

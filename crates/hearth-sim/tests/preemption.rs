@@ -229,13 +229,9 @@ fn beside_yielding_ns(yielding: usize) -> u64 {
 }
 
 #[test]
-fn tasks_that_yield_to_each_other_leave_the_cpu_to_one_that_computes() {
-    for yielding in [1, 2, 3, 6] {
-        let took_ns = beside_yielding_ns(yielding);
-        let share_ns = 50 * MS * (yielding as u64 + 1);
-        assert!(
-            took_ns <= share_ns,
-            "beside {yielding} it took {took_ns} ns, with its fair share {share_ns}"
-        );
+fn tasks_that_yield_leave_the_cpu_to_one_that_computes() {
+    for yielding in [1, 2, 3, 6, 20] {
+        let (took_ns, most_ns) = (beside_yielding_ns(yielding), 55 * MS);
+        assert!(took_ns <= most_ns, "beside {yielding} that yield 50 ms took {took_ns} ns");
     }
 }
