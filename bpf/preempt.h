@@ -6,9 +6,9 @@
  * Who has run for a quantum since it last slept asks for as long again, up to all credits together.
  * It is ordered by what it will have had, as by a deadline, and nothing of the first quantum is
  * left to it: who runs for a moment and sleeps goes first, as long as it has not had more by that.
- * Who sleeps now and then is left its quantum; so is who says that it is about to sleep, as it wakes
- * another (SCX_WAKE_SYNC: for a pipe or a socket). It has more to wake that one for by then, and so
- * sends many messages in a row, and has them read in a row.
+ * Who sleeps now and then is left its quantum. So is who says that it is about to sleep, as it
+ * wakes another (SCX_WAKE_SYNC: for a pipe or a socket). A sender then sends many messages in a
+ * row, and they are read in a row.
  */
 #ifndef HEARTH_PREEMPT_H
 #define HEARTH_PREEMPT_H

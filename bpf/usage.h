@@ -2,7 +2,7 @@
 /*
  * Usage: how much CPU time a task has had, as the order in which tasks run. The least usage runs
  * first. It is virtual time: charged exactly, over weight, and not forgotten, but compared only as
- * far as it can matter. (The papers have others: papers/decay.h.)
+ * far as it can matter. A yield counts as a quantum. (The papers have others: papers/decay.h.)
  *
  * Each CPU has a clock, the greatest usage with which a task began to run there. A task that comes
  * to a CPU counts as
